@@ -1,0 +1,39 @@
+# Two commands matter: make demo and make test. Both do the set-up they need.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.setup-done
+
+.PHONY: setup demo test lint types contracts wheel-test check clean
+
+$(STAMP): pyproject.toml constraints.txt
+	@echo "teller: setting up $(VENV). This installs numpy, numba, torch (CPU build, about 200 MB) and transformers once."
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,capture,dev]'
+	@touch $(STAMP)
+
+setup: $(STAMP)
+
+demo: setup
+	$(VENV)/bin/teller demo $(ARGS)
+
+test: setup
+	$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: setup
+	$(VENV)/bin/pyright
+
+contracts: setup
+	$(VENV)/bin/lint-imports
+
+wheel-test: setup
+	$(VENV)/bin/python tests/wheel_check.py
+
+check: test lint types contracts wheel-test
+
+clean:
+	rm -rf $(VENV) dist build

@@ -1,0 +1,1 @@
+"""TELLER: why was this request slow? The core library."""

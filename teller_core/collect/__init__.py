@@ -1,0 +1,1 @@
+"""A running service in, a bundle on disk out."""

@@ -1,0 +1,1 @@
+"""A tree in, the slice that bears on a step out."""

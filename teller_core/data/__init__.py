@@ -1,0 +1,1 @@
+"""What flows between the rooms, and nothing else: columns, tables, reports."""

@@ -1,0 +1,1 @@
+"""Files in, traces, log lines and records out."""

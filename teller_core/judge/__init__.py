@@ -1,0 +1,1 @@
+"""What is abnormal, and why."""

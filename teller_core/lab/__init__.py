@@ -1,0 +1,1 @@
+"""Workloads, real faults and the benchmark."""

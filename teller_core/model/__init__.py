@@ -1,0 +1,1 @@
+"""The root-cause model."""

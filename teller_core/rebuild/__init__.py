@@ -1,0 +1,1 @@
+"""Traces and records in, trees, steps and requests out."""
