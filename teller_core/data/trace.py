@@ -96,7 +96,9 @@ class Trace:
 
     def check(self) -> None:
         """Raise ValueError where a column is too short, an index points nowhere or an event of the file is unaccounted for."""
-        lengths = {len(c) for c in (self.start, self.dur, self.name, self.lane, self.category, self.layer, self.link, self.arg)}
+        lengths = {
+            len(c) for c in (self.start, self.dur, self.name, self.lane, self.category, self.layer, self.link, self.arg)
+        }
         if len(lengths) != 1:
             raise ValueError(f"columns differ in length: {sorted(lengths)}")
         for what, column, table in (

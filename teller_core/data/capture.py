@@ -1,0 +1,136 @@
+"""One capture, rebuilt: what judging works on and what the store keeps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from teller_core.data.records import FileRead
+from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
+from teller_core.data.table import Int32, Int64, Text, check_columns
+from teller_core.data.tree import Tree
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of the service. ``tree`` is None where no trace of it was recorded.
+
+    ``shift`` int ns was added to its own clock to put it on the capture's; ``clock_error`` int ns bounds the mistake,
+    UNKNOWN where nothing bounds it.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    role: str
+    tree: Tree | None
+    file: int
+    """Position in ``Capture.files``, -1 for none."""
+    shift: int = 0
+    clock_error: int = 0
+    kernels: int = 0
+    kernel_time: int = 0
+    problems: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Times in which a process or a thread stood still, ordered by start. ``dur`` int64 ns."""
+
+    start: Int64
+    dur: Int64
+    thread: Int64
+    process: Text
+    """``host/pid``."""
+    role: Text
+    kind: Text
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length."""
+        check_columns(self)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Counters over time, one row an interval between two readings, ordered by start.
+
+    ``delta`` int64: the growth of a counter in the interval, in the unit its name ends with.
+    """
+
+    start: Int64
+    stop: Int64
+    name: Text
+    process: Text
+    """``host/pid``, empty for the whole machine."""
+    role: Text
+    delta: Int64
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length."""
+        check_columns(self)
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """One row a collective and rank. ``group`` int32 and ``sequence`` int64 tell which collective; ranks with the same pair met.
+
+    ``step`` int32 (-1 unknown), ``rank`` int32 into ``Capture.ranks``, ``row`` int32 of the rank's tree (-1), ``start``,
+    ``dur`` int64 ns on the capture's clock; ``wait`` int64 ns: the part spent waiting for the last rank to arrive, UNKNOWN
+    where the clocks do not allow to tell; ``late`` int32: the rank that came last, -1 where nobody may be named.
+    """
+
+    group: Int32
+    sequence: Int64
+    step: Int32
+    rank: Int32
+    row: Int32
+    start: Int64
+    dur: Int64
+    wait: Int64
+    late: Int32
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length."""
+        check_columns(self)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What was recorded together, rebuilt. ``id`` is the content hash of its files."""
+
+    id: str
+    name: str
+    engine: str
+    files: Sequence[FileRead]
+    ranks: Sequence[Rank]
+    steps: Steps
+    work: StepWork
+    requests: Requests
+    participation: Participation
+    tokens: TokenTimes
+    lines: Lines
+    pauses: Pauses
+    samples: Samples
+    collectives: Collectives
+    problems: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Losses of joining the files, by name. Those of reading stand with the files."""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Series of a /metrics page that judging uses, summed over labels, by name."""
+    redactions: int = 0
+    tier: int = 0
+    """The best tier (0 to 4) of what was recorded."""
+
+    def check(self) -> None:
+        """Raise ValueError where a table contradicts itself."""
+        for table in (
+            self.steps,
+            self.work,
+            self.requests,
+            self.participation,
+            self.lines,
+            self.pauses,
+            self.samples,
+            self.collectives,
+        ):
+            table.check()
+        for rank in self.ranks:
+            if rank.tree is not None:
+                rank.tree.check()

@@ -1,0 +1,212 @@
+"""What files say about a service besides traces: decisions, executions, requests, pauses, samples and log lines.
+
+Readers make these rows; rebuilding joins them into steps and requests. A row keeps what its file said and invents
+nothing: an absent number is None, an absent time UNKNOWN. Times are int64 ns on the clock named by ``FileRead.clock``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from teller_core.data.table import UNKNOWN
+from teller_core.data.trace import Trace
+
+
+class Process(NamedTuple):
+    """A process that wrote one of the files. ``role``: frontend, engine, worker, client or unknown."""
+
+    host: str
+    """Tells processes of different machines apart: two nodes may use one pid."""
+    pid: int
+    role: str = "unknown"
+    rank: int | None = None
+
+
+class FileRead(NamedTuple):
+    """How one file was read. Every record of the file is kept, other, or a problem."""
+
+    name: str
+    format: str
+    bytes: int
+    content_hash: str
+    clock: str = "unix"
+    events_in_file: int = 0
+    events_kept: int = 0
+    events_other: Mapping[str, int] = {}
+    problems: Mapping[str, int] = {}
+    untried: bool = False
+    """No real file of this format was ever read by its reader."""
+
+
+class Decision(NamedTuple):
+    """A scheduler chose what runs in the next step."""
+
+    process: Process
+    start: int
+    dur: int
+    tokens: Mapping[str, int]
+    """Tokens to compute, by the engine's request id."""
+    preempted: Sequence[str] = ()
+    finished: Sequence[str] = ()
+    prompt: Mapping[str, int] = {}
+    """Prompt length of requests scheduled for the first time."""
+    computed: Mapping[str, int] = {}
+    """Tokens already in the KV cache before this step (cached prefix included)."""
+    cached: Mapping[str, int] = {}
+    """Prefix-cache hits of requests scheduled for the first time."""
+
+
+class Execution(NamedTuple):
+    """A worker ran one step."""
+
+    process: Process
+    start: int
+    dur: int
+    tokens: Mapping[str, int] | None = None
+    """Tokens by request id, where the worker saw them."""
+
+
+class Iteration(NamedTuple):
+    """Counts of one step without request ids, from a log line or an annotation."""
+
+    process: Process
+    time: int
+    """When the line was written, or when the annotated range ended: an upper bound of the step's end."""
+    resolution: int
+    """ns: the line may have been written up to this much later than ``time`` says."""
+    engine: int
+    number: int | None
+    context_requests: int
+    context_tokens: int
+    generation_requests: int
+    generation_tokens: int
+    elapsed: int | None = None
+    """ns, as the engine measured it."""
+    kv_usage: float | None = None
+    """0 to 1."""
+    line: int | None = None
+    """Position in ``Recording.lines`` of the line it came from."""
+
+
+class RequestFact(NamedTuple):
+    """One thing a service said about a request at a time.
+
+    ``kind``: received (front end has it), added (handed to the engine), queued, scheduled, first_token, finished,
+    preempted, aborted, prompt_tokens, output_tokens, cached_tokens, or a duration named as its producer names it.
+    """
+
+    process: Process
+    time: int
+    resolution: int
+    request: str
+    kind: str
+    value: int | None = None
+    """Tokens, or ns for durations."""
+    line: int | None = None
+
+
+class ClientRecord(NamedTuple):
+    """What the caller measured of one request."""
+
+    request: str
+    start: int
+    end: int
+    token_times: Sequence[int] = ()
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    durations: Mapping[str, int] = {}
+    """ns, from the server's own response, by the producer's names (their origins differ: see the reader)."""
+    error: bool = False
+    response_id: str | None = None
+
+
+class RequestSpan(NamedTuple):
+    """One OpenTelemetry span of a request."""
+
+    name: str
+    request: str
+    trace_id: str
+    start: int
+    end: int
+    durations: Mapping[str, int]
+    """ns, by attribute name."""
+    tokens: Mapping[str, int]
+    producer: str
+
+
+class Pause(NamedTuple):
+    """A process, or one thread of it, stood still or was delayed. ``kind``: gc, thread_lag, profiler_stop, stop_signal."""
+
+    process: Process
+    thread: int
+    start: int
+    dur: int
+    kind: str
+    value: int | None = None
+    """gc: the generation."""
+
+
+class Sample(NamedTuple):
+    """A counter read at a time. ``process`` is None for the whole machine."""
+
+    process: Process | None
+    time: int
+    name: str
+    """With its unit: run_ns, run_queue_wait_ns, write_bytes, pressure_cpu_some_us, ..."""
+    value: int
+
+
+class Metric(NamedTuple):
+    """One series of a /metrics page."""
+
+    time: int
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class LogLine(NamedTuple):
+    """One line of a log, redacted and cleaned."""
+
+    process: Process
+    time: int
+    resolution: int
+    """ns: what the clock of the line cannot tell apart. UNKNOWN with a time borrowed from the line before."""
+    level: str
+    rule: str
+    """The id of the pattern that knows the line, empty where none does."""
+    fields: Mapping[str, str]
+    untrusted_text: str
+    file: int
+    """Position in ``Recording.files``."""
+    number: int
+    """Line number in the file, from 1."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Everything that was read of one capture."""
+
+    files: list[FileRead] = field(default_factory=list[FileRead])
+    traces: list[tuple[int, Trace]] = field(default_factory=list[tuple[int, Trace]])
+    """Each with the position of its file in ``files``."""
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    executions: list[Execution] = field(default_factory=list[Execution])
+    iterations: list[Iteration] = field(default_factory=list[Iteration])
+    requests: list[RequestFact] = field(default_factory=list[RequestFact])
+    clients: list[ClientRecord] = field(default_factory=list[ClientRecord])
+    spans: list[RequestSpan] = field(default_factory=list[RequestSpan])
+    pauses: list[Pause] = field(default_factory=list[Pause])
+    samples: list[Sample] = field(default_factory=list[Sample])
+    metrics: list[Metric] = field(default_factory=list[Metric])
+    lines: list[LogLine] = field(default_factory=list[LogLine])
+    engine: str = ""
+    """vllm, sglang, transformers, or empty where nothing says."""
+    redactions: int = 0
+    root: Path = Path()
+
+
+def known(time: int) -> bool:
+    """Whether ``time`` was recorded."""
+    return time != UNKNOWN

@@ -1,0 +1,282 @@
+"""Every answer that leaves TELLER: one set of models for ``--json``, the store, MCP and the HTML report.
+
+A measurement that was not made is null, with a reason beside it, never 0. Durations are integer nanoseconds (``_ns``) where
+they must sum, and milliseconds (``_ms``) where people read them. Text from traces and logs stands in fields named
+``untrusted_text`` and nowhere else, save names of operators, requests and files, which are cleaned and cut.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
+Metric = Literal["e2e", "ttft", "tpot", "itl_max", "slo"]
+View = Literal["vertical", "horizontal"]
+Scope = Literal["this_request", "its_steps", "similar_steps", "capture"]
+Cell = str | int | float | bool | None
+
+
+class Model(BaseModel):
+    """A frozen answer that refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileReport(Model):
+    """How one file was read."""
+
+    name: str
+    format: str
+    clock: str
+    events_in_file: int
+    events_kept: int
+    events_other: dict[str, int] = Field(description="records that are no events of their own, by kind")
+    problems: dict[str, int] = Field(description="events that could not be kept as they are, by name")
+    kernels: int = 0
+    kernel_time_ns: int = 0
+
+
+class RankReport(Model):
+    """One process of the service."""
+
+    rank: int
+    host: str
+    pid: int
+    role: str
+    spans: int
+    kernels: int
+    kernel_time_ns: int
+    clock_error_ns: int | None
+    problems: dict[str, int]
+
+
+class CaptureReport(Model):
+    """What one capture holds."""
+
+    id: str
+    name: str
+    engine: str | None
+    files: list[FileReport]
+    ranks: list[RankReport]
+    steps: int
+    requests: int
+    log_lines: int
+    kernels: int
+    kernel_time_ns: int
+    clock_error_ns: int | None
+    mapping: Literal["recorded", "inferred", "unknown"]
+    tier: int
+    problems: dict[str, int]
+    redactions: int
+    already_known: bool
+    imported_at: str
+
+
+class ImportReport(Model):
+    """The answer of ``import``."""
+
+    captures: list[CaptureReport]
+
+
+class CapturesReport(Model):
+    """The answer of ``captures``."""
+
+    captures: list[CaptureReport]
+
+
+class SlowReport(Model):
+    """The answer of ``slow``: a table, slowest first."""
+
+    capture: str
+    metric: Metric
+    columns: list[str]
+    rows: list[list[Cell]]
+    total: int
+    next_cursor: str | None
+    note: str = Field(description="what the slow ones have that the others have not, or why that cannot be said")
+
+
+class Part(Model):
+    """One part of a whole. Null where it has no source: its time is then inside ``unexplained``."""
+
+    part: str
+    ns: int | None
+    source: str = Field(description="what it was measured from, or why it is null")
+
+
+class EvidenceItem(Model):
+    """Something of the capture that a claim stands on."""
+
+    kind: str = Field(description="span, log_line, step, pause, sample, decision, collective, count")
+    scope: Scope
+    span: str | None = Field(default=None, description="handle of a span: RANK:ROW")
+    log_line: str | None = Field(default=None, description="FILE:LINE")
+    step: int | None = None
+    name: str | None = None
+    value: float | None = None
+    normal: float | None = None
+    unit: str | None = None
+    untrusted_text: str | None = None
+
+
+class Finding(Model):
+    """One cause, where it struck, and how sure that is."""
+
+    cause: str
+    title: str
+    step: int | None
+    rank: int | None
+    view: View
+    operator: str | None
+    layer: str
+    confidence: float
+    saving_ms: float | None
+    saving_low_ms: float | None
+    saving_high_ms: float | None
+    saving_assumes: str = Field(description="what the saving takes for granted, or why there is none")
+    evidence: list[EvidenceItem]
+    fix: str
+    against: list[str] = Field(description="look-alikes that were considered, and what speaks against them")
+
+
+class Coverage(Model):
+    """How much of the request was seen in detail."""
+
+    steps: int | None = Field(description="steps it took part in, null where that is unknown")
+    profiled: int
+    mapping: Literal["recorded", "inferred", "unknown"]
+
+
+class WhyReport(Model):
+    """The answer of ``why``."""
+
+    capture: str
+    request: int
+    engine_id: str | None
+    metric: Metric
+    value_ms: float | None
+    verdict: Verdict
+    reason: str
+    tier: int
+    coverage: Coverage
+    confidence: float
+    over_slo: float | None
+    over_work: float | None
+    over_load: float | None
+    phases: list[Part]
+    resources: list[Part]
+    findings: list[Finding]
+    explanation: str
+    next_checks: list[str]
+    not_seen: list[str]
+
+
+class SliceLine(Model):
+    """One line of a causal slice."""
+
+    handle: str
+    depth: int
+    text: str
+    layer: str
+    start_ms: float
+    dur_ms: float
+    self_ms: float
+    residual: float | None
+    count: int = 1
+
+
+class SliceReport(Model):
+    """The answer of ``slice``."""
+
+    capture: str
+    step: int | None
+    request: int | None
+    rank: int | None
+    lines: list[SliceLine]
+    events: int
+    tokens: int
+    budget: int
+    cut: int = Field(description="spans of the step that the budget left out")
+    note: str
+
+
+class OperatorPlace(Model):
+    """How an operator does in one context."""
+
+    place: str
+    phase: str
+    count: int
+    total_ms: float
+    median_ms: float
+    p95_ms: float | None
+    slowest: list[SliceLine]
+
+
+class OperatorReport(Model):
+    """The answer of ``explain-op``."""
+
+    capture: str
+    name: str
+    layer: str
+    what_it_is: str
+    calls: int
+    total_ms: float
+    share: float | None = Field(description="of all self time in its layer")
+    places: list[OperatorPlace]
+    launched_by: list[str]
+    launches: list[str]
+    usual_troubles: list[str]
+    note: str
+
+
+class Difference(Model):
+    """One thing that differs."""
+
+    what: str
+    layer: str
+    before: float | None
+    after: float | None
+    unit: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    sure: bool
+
+
+class CompareReport(Model):
+    """The answer of ``compare``."""
+
+    before: str
+    after: str
+    kind: Literal["captures", "requests"]
+    differences: list[Difference]
+    explanation: str
+    note: str
+
+
+class ErrorBody(Model):
+    """A refusal."""
+
+    kind: str
+    message: str
+    next: str
+
+
+class ErrorReport(Model):
+    """What ``--json`` prints on a refusal."""
+
+    error: ErrorBody
+
+
+class TruthReport(Model):
+    """What the demo did to the service."""
+
+    cause: str | None
+    struck: list[str]
+
+
+class DemoReport(Model):
+    """The answer of ``demo --json``."""
+
+    truth: TruthReport
+    answer: WhyReport
