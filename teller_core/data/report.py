@@ -13,6 +13,7 @@ Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
 Metric = Literal["e2e", "ttft", "tpot", "itl_max", "slo"]
 View = Literal["vertical", "horizontal"]
 Scope = Literal["this_request", "its_steps", "similar_steps", "capture"]
+MappingWord = Literal["recorded", "inferred", "unknown"]
 Cell = str | int | float | bool | None
 
 
@@ -64,7 +65,7 @@ class CaptureReport(Model):
     kernels: int
     kernel_time_ns: int
     clock_error_ns: int | None
-    mapping: Literal["recorded", "inferred", "unknown"]
+    mapping: MappingWord
     tier: int
     problems: dict[str, int]
     redactions: int
@@ -144,7 +145,7 @@ class Coverage(Model):
 
     steps: int | None = Field(description="steps it took part in, null where that is unknown")
     profiled: int
-    mapping: Literal["recorded", "inferred", "unknown"]
+    mapping: MappingWord
 
 
 class WhyReport(Model):

@@ -1,0 +1,89 @@
+"""What a capture holds, in numbers: the report that ``import`` and ``captures`` answer with."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from teller_core.data.capture import Capture, Rank
+from teller_core.data.report import CaptureReport, FileReport, MappingWord, RankReport
+from teller_core.data.steps import Mapping as Known
+from teller_core.data.table import UNKNOWN
+
+
+def capture_report(capture: Capture, *, already_known: bool, imported_at: str) -> CaptureReport:
+    """The report of ``capture``. ``imported_at`` is an ISO 8601 time in UTC."""
+    return CaptureReport(
+        id=capture.id,
+        name=capture.name,
+        engine=capture.engine or None,
+        files=[_file_report(capture, position) for position in range(len(capture.files))],
+        ranks=[_rank_report(rank) for rank in capture.ranks],
+        steps=len(capture.steps.engine),
+        requests=len(capture.requests.number),
+        log_lines=len(capture.lines.time),
+        kernels=sum(rank.kernels for rank in capture.ranks),
+        kernel_time_ns=sum(rank.kernel_time for rank in capture.ranks),
+        clock_error_ns=_clock_error(capture),
+        mapping=mapping_of(capture),
+        tier=capture.tier,
+        problems=dict(_problems(capture)),
+        redactions=capture.redactions,
+        already_known=already_known,
+        imported_at=imported_at,
+    )
+
+
+def mapping_of(capture: Capture) -> MappingWord:
+    """``recorded``, ``inferred`` or ``unknown``: the weakest way in which the capture's steps got their requests."""
+    kinds = capture.participation.mapping
+    if len(kinds) == 0:
+        return "unknown"
+    words: dict[Known, MappingWord] = {Known.RECORDED: "recorded", Known.INFERRED: "inferred", Known.UNKNOWN: "unknown"}
+    return words[Known(int(np.min(kinds)))]
+
+
+def _file_report(capture: Capture, position: int) -> FileReport:
+    read = capture.files[position]
+    ranks = [rank for rank in capture.ranks if rank.file == position]
+    return FileReport(
+        name=read.name,
+        format=read.format,
+        clock=read.clock,
+        events_in_file=read.events_in_file,
+        events_kept=read.events_kept,
+        events_other=dict(read.events_other),
+        problems=dict(read.problems),
+        kernels=sum(rank.kernels for rank in ranks),
+        kernel_time_ns=sum(rank.kernel_time for rank in ranks),
+    )
+
+
+def _rank_report(rank: Rank) -> RankReport:
+    return RankReport(
+        rank=rank.rank,
+        host=rank.host,
+        pid=rank.pid,
+        role=rank.role,
+        spans=0 if rank.tree is None else len(rank.tree),
+        kernels=rank.kernels,
+        kernel_time_ns=rank.kernel_time,
+        clock_error_ns=None if rank.clock_error == UNKNOWN else rank.clock_error,
+        problems=dict(rank.problems),
+    )
+
+
+def _clock_error(capture: Capture) -> int | None:
+    """The largest clock error over the ranks, None where one of them has no bound or there is no rank."""
+    errors = [rank.clock_error for rank in capture.ranks]
+    return None if not errors or UNKNOWN in errors else max(errors)
+
+
+def _problems(capture: Capture) -> Mapping[str, int]:
+    """Every named problem of the capture: those of joining, of its files and of its ranks, added up."""
+    total: Counter[str] = Counter(capture.problems)
+    for read in capture.files:
+        total.update(read.problems)
+    for rank in capture.ranks:
+        total.update(rank.problems)
+    return dict(sorted(total.items()))
