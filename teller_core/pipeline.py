@@ -1,12 +1,129 @@
 """The paper on one page: what happens to a capture, from its files to an answer.
 
-    read      files -> recordings: traces, log lines, records                   ingest
+    read      files -> recording: traces, log lines, records                   ingest
     nest      trace -> call-chain tree                                          rebuild
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
     assess    capture -> baselines, residuals, candidates                       judge
     diagnose  capture + numbers + request -> verdict with evidence              judge
     explain   verdict -> words, every name and number from its evidence         tell
-    keep      all of it -> store                                                store
+    keep      all of it -> rows and column chunks                               store
 
-A stage is swapped with ``replace(STAGES, assess=mine)``.
+A stage is swapped with ``replace(STAGES, assess=mine)``. Stages that compile code are imported when they first run, so that
+an answer from the store never pays for reading.
 """
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
+from teller_core.data.records import Recording
+from teller_core.data.report import CaptureReport, ImportReport, WhyReport
+from teller_core.data.trace import Trace
+from teller_core.data.tree import Tree
+from teller_core.store.store import Store
+from teller_core.tell.explain import explain
+from teller_core.tell.summary import capture_report
+
+if TYPE_CHECKING:
+    from teller_core.ingest.reading import Group
+
+
+class Progress(Protocol):
+    """Told what is being done: the stage, how far it is, and how far it goes (0 where nobody knows)."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """A Progress that tells nobody."""
+
+
+def _read(group: "Group", progress: Progress) -> Recording:
+    from teller_core.ingest.reading import read_group
+
+    return read_group(group, progress)
+
+
+def _nest(trace: Trace) -> Tree:
+    from teller_core.rebuild.nest import nest
+
+    return nest(trace)
+
+
+def _rebuild(recording: Recording, trees: Sequence[Tree], capture_id: str, name: str) -> Capture:
+    from teller_core.rebuild.capture import rebuild
+
+    return rebuild(recording, trees, capture_id=capture_id, name=name)
+
+
+def _assess(capture: Capture) -> Assessment:
+    from teller_core.judge.assess import assess
+
+    return assess(capture)
+
+
+def _diagnose(capture: Capture, assessment: Assessment) -> list[WhyReport]:
+    from teller_core.judge.diagnose import diagnose_all
+
+    return diagnose_all(capture, assessment)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages of an import, in their order."""
+
+    read: Callable[["Group", Progress], Recording] = _read
+    nest: Callable[[Trace], Tree] = _nest
+    rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
+    assess: Callable[[Capture], Assessment] = _assess
+    diagnose: Callable[[Capture, Assessment], list[WhyReport]] = _diagnose
+    explain: Callable[[WhyReport], WhyReport] = explain
+
+
+STAGES = Stages()
+
+
+def import_paths(
+    paths: Sequence[Path],
+    store: Store,
+    *,
+    together: bool | None = None,
+    progress: Progress = silent,
+    stages: Stages = STAGES,
+) -> ImportReport:
+    """Read ``paths`` into ``store``. ``together``: join all paths into one capture (True), split every file (False), or
+    take the files of one folder as recorded together (None). Raises TellerError; a capture is stored whole or not at all.
+    """
+    from teller_core.ingest.reading import plan
+
+    groups = plan(paths, together)
+    return ImportReport(captures=[import_group(group, store, progress=progress, stages=stages) for group in groups])
+
+
+def import_group(
+    group: "Group", store: Store, *, progress: Progress = silent, stages: Stages = STAGES
+) -> CaptureReport:
+    """Read the files of one capture into ``store`` and say what was found."""
+    from teller_core.ingest.reading import content_id
+
+    capture_id = content_id(group)
+    if (known := store.report(capture_id)) is not None:
+        return known.model_copy(update={"already_known": True})
+    recording = stages.read(group, progress)
+    progress("rebuild", 0, 0)
+    trees = [stages.nest(trace) for _, trace in recording.traces]
+    recording = replace(
+        recording, traces=[(file, tree.trace) for (file, _), tree in zip(recording.traces, trees, strict=True)]
+    )
+    capture = stages.rebuild(recording, trees, capture_id, group.name)
+    progress("judge", 0, 0)
+    assessment = stages.assess(capture)
+    answers = [stages.explain(answer) for answer in stages.diagnose(capture, assessment)]
+    progress("store", 0, 0)
+    report = capture_report(capture, already_known=False, imported_at=datetime.now(UTC).isoformat(timespec="seconds"))
+    store.save(capture, assessment, answers, report)
+    return report
