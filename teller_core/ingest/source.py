@@ -1,0 +1,130 @@
+"""Files as bounded streams of bytes: plain, gzip or zstd, told apart by their first bytes, not by their names."""
+
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import RawIOBase
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from isal import igzip, igzip_lib
+from zstandard import ZstdDecompressor, ZstdError
+
+from teller_core.errors import FormatError, InputError, LimitError
+
+MAX_EXPANDED_BYTES = 64 << 30
+"""No file is read beyond this many expanded bytes: some 200 million events."""
+
+MAX_EXPANSION = 400
+"""A compressed file that expands more than this many times is a bomb: traces expand 8 to 15 times."""
+
+EXPANSION_GRACE = 256 << 20
+"""Expanded bytes below which MAX_EXPANSION is not asked for: small files repeat themselves."""
+
+MAX_ZSTD_WINDOW = 128 << 20
+"""Bytes a zstd frame may ask to be kept in memory."""
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+DAMAGED = (zlib.error, cast(type[Exception], igzip_lib.IsalError), ZstdError, OSError)
+"""What the decompressors and the disk raise."""
+
+
+class ReadInto(Protocol):
+    """What a stream of expanded bytes must do."""
+
+    def readinto(self, view: memoryview, /) -> int | None: ...
+
+
+@dataclass
+class Source:
+    """An open file. ``expanded`` counts the bytes given out; ``on_disk`` the bytes of the file used so far."""
+
+    path: Path
+    stream: ReadInto
+    file: BinaryIO
+    compressed: bool
+    expanded: int = 0
+
+    @property
+    def on_disk(self) -> int:
+        """Bytes of the file consumed so far, read-ahead included."""
+        return self.file.tell()
+
+    def fill(self, view: memoryview) -> int:
+        """Fill ``view`` as far as the file goes; returns the bytes written, fewer than its length only at the end.
+
+        Errors: FormatError for a damaged or cut compressed stream; LimitError over MAX_EXPANDED_BYTES or MAX_EXPANSION.
+        """
+        filled = 0
+        while filled < len(view):
+            got = self._read(view[filled:])
+            if not got:
+                break
+            filled += got
+        self.expanded += filled
+        self._check_size()
+        return filled
+
+    def _read(self, view: memoryview) -> int:
+        try:
+            return self.stream.readinto(view) or 0
+        except EOFError:
+            raise FormatError(
+                self.path.name, "the compressed data ends early", "Copy or record the file again"
+            ) from None
+        except DAMAGED:
+            raise FormatError(self.path.name, "the data is damaged", "Copy or record the file again") from None
+
+    def _check_size(self) -> None:
+        if self.expanded > MAX_EXPANDED_BYTES:
+            raise LimitError(
+                self.path.name, f"over {MAX_EXPANDED_BYTES >> 30} GiB when expanded", "Record a shorter window"
+            )
+        bomb = self.compressed and self.expanded > max(EXPANSION_GRACE, MAX_EXPANSION * self.on_disk)
+        if bomb:
+            raise LimitError(
+                self.path.name, f"expands over {MAX_EXPANSION} times", "Expand it yourself if you trust it"
+            )
+
+
+@contextmanager
+def open_source(path: Path) -> Generator[Source]:
+    """The expanded bytes of ``path``, as a :class:`Source`.
+
+    Errors: InputError for a file that is missing, unreadable, empty or no regular file; see :meth:`Source.fill`.
+    """
+    with _open(path) as file:
+        head = file.read(4)
+        file.seek(0)
+        if not head:
+            raise InputError(path.name, "the file is empty", "Name a file with content")
+        if head.startswith(GZIP):
+            with igzip.IGzipFile(fileobj=file, mode="rb") as stream:
+                yield Source(path, cast(ReadInto, stream), file, True)
+        elif head.startswith(ZSTD):
+            expander = ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
+            with expander.stream_reader(file, read_across_frames=True, closefd=False) as stream:
+                yield Source(path, cast(ReadInto, stream), file, True)
+        else:
+            yield Source(path, cast(RawIOBase, file), file, False)
+
+
+def read_head(path: Path, size: int = 1 << 16) -> bytes:
+    """The first ``size`` expanded bytes of ``path``, or all of a shorter file: what a format is recognized by."""
+    with open_source(path) as source:
+        room = bytearray(size)
+        return bytes(room[: source.fill(memoryview(room))])
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        if path.exists() and not path.is_file():
+            what = "a directory" if path.is_dir() else "no regular file"
+            raise InputError(path.name or str(path), f"it is {what}", "Name a file")
+        return path.open("rb", buffering=0)
+    except FileNotFoundError:
+        raise InputError(path.name, "there is no such file", "Check the path") from None
+    except OSError as error:
+        raise InputError(path.name, f"it cannot be read ({error.strerror})", "Check its permissions") from None
