@@ -1,0 +1,101 @@
+"""The recorder's life in one process: start, a quiet thread, garbage collections, forks, the end."""
+
+import atexit
+import gc
+import os
+import threading
+import time
+
+import teller_shim_events as events
+import teller_shim_imports as imports
+import teller_shim_nvtx
+import teller_shim_profile as profile
+import teller_shim_transformers
+import teller_shim_vllm
+from teller_shim_guard import guarded
+
+TICK_S = 0.05
+LATE_NS = 20_000_000
+LONG_COLLECTION_NS = 1_000_000
+_thread = {"running": None, "stop": threading.Event()}
+_collections = {}
+
+
+def start(folder):
+    """Record this process into ``folder``, and its forked children too."""
+    os.makedirs(folder, exist_ok=True)
+    events.open_in(folder)
+    imports.watch()
+    for engine in (teller_shim_vllm, teller_shim_transformers, teller_shim_nvtx):
+        guarded(engine.__name__, engine.install)
+    imports.when_imported("multiprocessing.util", _multiprocessing)
+    gc.callbacks.append(_collection)
+    os.register_at_fork(
+        before=lambda: guarded("fork", _before_fork),
+        after_in_parent=lambda: guarded("fork", _run_thread, folder),
+        after_in_child=lambda: guarded("fork", _in_child, folder),
+    )
+    atexit.register(lambda: guarded("end", _end))
+    _run_thread(folder)
+
+
+def _run_thread(folder):
+    stop = threading.Event()
+    thread = threading.Thread(target=_watch, args=(folder, stop), daemon=True)
+    _thread.update(running=thread, stop=stop)
+    thread.start()
+
+
+def _before_fork():
+    """Python 3.12 warns of a fork beside threads: ours must not be the reason."""
+    _thread["stop"].set()
+    _thread["running"].join(0.5)
+
+
+def _in_child(folder):
+    events.after_fork()
+    profile.after_fork()
+    _collections.clear()
+    events.open_in(folder)
+    _run_thread(folder)
+
+
+def _watch(folder, stop):
+    """Every 50 ms: say how late this thread got the processor and the interpreter lock, write, obey the control file."""
+    while not stop.is_set():
+        before = time.monotonic_ns()
+        stop.wait(TICK_S)
+        if stop.is_set():
+            break
+        late = time.monotonic_ns() - before - int(TICK_S * 1e9)
+        if late > LATE_NS:
+            events.add("L", time.time_ns(), "thread_lag", {"lag": late})
+        guarded("profile", profile.obey, folder)
+        guarded("write", events.flush)
+
+
+def _collection(phase, info):
+    """Runs inside the collector: two dictionary accesses and at most one append."""
+    thread = threading.get_ident()
+    if phase == "start":
+        _collections[thread] = time.time_ns()
+        return
+    began = _collections.pop(thread, None)
+    took = 0 if began is None else time.time_ns() - began
+    if took >= LONG_COLLECTION_NS:
+        fields = {"dur": took, "gen": info["generation"], "collected": info["collected"]}
+        events.add("G", began, "gc", fields)
+
+
+def _multiprocessing(module):
+    """Forked workers leave by ``os._exit``, which runs no ``atexit``."""
+
+    def finalize(_):
+        module.Finalize(None, lambda: guarded("end", _end), exitpriority=-1000)
+
+    module.register_after_fork(_end, finalize)
+
+
+def _end():
+    events.instant("process_end", anchor=events.anchor())
+    events.flush()

@@ -1,0 +1,106 @@
+"""A bounded streaming load against an OpenAI-compatible server on this machine, and what its client measured.
+
+``client.jsonl`` holds one request a line: ``rid`` (sent as X-Request-Id), ``start_ns``, ``end_ns``, ``tok_ns`` (Unix ns of
+every chunk with text), the usage that the server reported, and ``err``.
+"""
+
+import http.client
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from teller_core.lab.words import sentence, vocabulary
+
+TIMEOUT_S = 60.0
+
+
+class Ask(NamedTuple):
+    """One request to send: ``at`` seconds after the load began, or later where all connections are busy."""
+
+    rid: str
+    at: float
+    words: int
+    output: int
+
+
+def send(port: int, model: str, asks: Sequence[Ask], connections: int, seed: int, done: Callable[[], None]) -> list[dict[str, Any]]:
+    """Send ``asks`` (ordered by ``at``) over at most ``connections`` at once, call ``done`` after each, return the rows."""
+    words = vocabulary()
+    chance = random.Random(seed)
+    bodies = [
+        {"model": model, "stream": True, "temperature": 0.0, "max_tokens": ask.output, "prompt": sentence(chance, words, ask.words)}
+        for ask in asks
+    ]
+    began = time.monotonic()
+    with ThreadPoolExecutor(connections) as pool:
+        waiting = []
+        for ask, body in zip(asks, bodies, strict=True):
+            time.sleep(max(0.0, began + ask.at - time.monotonic()))
+            waiting.append(pool.submit(_one, port, ask.rid, body, done))
+        return [answer.result() for answer in waiting]
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write the client's record."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def healthy(port: int) -> bool:
+    """Whether the server on ``port`` says that it can serve."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2.0)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _one(port: int, rid: str, body: dict[str, Any], done: Callable[[], None]) -> dict[str, Any]:
+    start = time.time_ns()
+    times: list[int] = []
+    last: dict[str, Any] = {}
+    error: str | None = None
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    try:
+        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json", "X-Request-Id": rid})
+        response = connection.getresponse()
+        if response.status != 200:
+            error = f"HTTP {response.status}"
+        for line in response:
+            if line.startswith(b"data:") and b"[DONE]" not in line:
+                _chunk(json.loads(line[5:]), times, last)
+    except (OSError, http.client.HTTPException, json.JSONDecodeError) as failure:
+        error = type(failure).__name__
+    finally:
+        connection.close()
+    done()
+    return _row(rid, start, time.time_ns(), times, last, error)
+
+
+def _chunk(chunk: dict[str, Any], times: list[int], last: dict[str, Any]) -> None:
+    last.update({name: chunk[name] for name in ("id", "usage") if chunk.get(name)})
+    if any(choice.get("text") for choice in chunk.get("choices", [])):
+        times.append(time.time_ns())
+
+
+def _row(rid: str, start: int, end: int, times: list[int], last: dict[str, Any], error: str | None) -> dict[str, Any]:
+    gaps = [(after - before) / 1e6 for before, after in zip(times, times[1:], strict=False)]
+    return {
+        "rid": rid,
+        "start_ns": start,
+        "end_ns": end,
+        "ttft_ms": (times[0] - start) / 1e6 if times else None,
+        "e2e_ms": (end - start) / 1e6,
+        "chunks": len(times),
+        "itl_mean": sum(gaps) / len(gaps) if gaps else None,
+        "itl_max": max(gaps, default=None),
+        "last": last,
+        "err": error,
+        "tok_ns": times,
+    }
