@@ -10,7 +10,10 @@ class Baselines:
     """What is normal for an operator in its context (DESIGN rule 8), in log time. One row a key.
 
     ``name``, ``place`` (the operator's parent chain), ``phase`` text; ``layer`` uint8; ``count`` int32 of spans it rests
-    on; ``median`` int64 ns; ``spread`` float64: the robust standard deviation of log duration; ``total`` int64 ns.
+    on; ``median`` int64 ns of own time; ``spread`` float64: the robust standard deviation of log duration; ``total`` int64
+    ns; ``calls`` float64: the median number of calls in a step of the phase, NaN outside steps; ``slope`` float64: how log
+    duration grows with the log of the step's tokens (KV tokens for attention), NaN where it could not be learned;
+    ``pivot`` float64: the log tokens at which ``median`` holds, NaN where tokens are not known.
     """
 
     name: Text
@@ -21,6 +24,9 @@ class Baselines:
     median: Int64
     spread: Float64
     total: Int64
+    calls: Float64
+    slope: Float64
+    pivot: Float64
 
     def check(self) -> None:
         """Raise ValueError where columns differ in length."""

