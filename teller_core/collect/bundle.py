@@ -50,11 +50,13 @@ def record(
     folder: Path,
     variables: Mapping[str, str] | None = None,
     import_first: Sequence[Path] = (),
+    working_folder: Path | None = None,
 ) -> Generator[Service]:
     """Run ``command`` under the recorder, writing a bundle into the new or empty ``folder``, and stop it on leaving.
 
     ``variables`` are added to the environment that the command inherits; ``import_first`` folders go before the
-    recorder's on PYTHONPATH. Raises InputError where the folder is in use or the command cannot be run.
+    recorder's on PYTHONPATH; it runs in ``working_folder``, or in the caller's. Raises InputError where the folder is
+    in use or the command cannot be run.
     """
     _prepare(folder)
     about: dict[str, Any] = {
@@ -65,7 +67,7 @@ def record(
         "anchors": [_anchor()],
     }
     _write(folder, about)
-    process = _run(command, folder, _environment(folder, variables or {}, import_first))
+    process = _run(command, folder, _environment(folder, variables or {}, import_first), working_folder)
     stop = threading.Event()
     sampler = threading.Thread(target=sample, args=(process.pid, folder / "samples.jsonl", stop), daemon=True)
     sampler.start()
@@ -137,12 +139,15 @@ def _environment(folder: Path, variables: Mapping[str, str], import_first: Seque
     }
 
 
-def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _run(
+    command: Sequence[str], folder: Path, environment: dict[str, str], working_folder: Path | None
+) -> subprocess.Popen[bytes]:
     with (folder / "server.log").open("wb") as log:
         try:
             return subprocess.Popen(
                 command,
                 env=environment,
+                cwd=working_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -9,7 +9,8 @@ import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,20 +28,35 @@ class Ask(NamedTuple):
     output: int
 
 
-def send(port: int, model: str, asks: Sequence[Ask], connections: int, seed: int, done: Callable[[], None]) -> list[dict[str, Any]]:
+class Target(NamedTuple):
+    """A server on this machine and the name under which it serves its model."""
+
+    port: int
+    model: str
+
+
+def send(
+    target: Target, asks: Sequence[Ask], connections: int, seed: int, done: Callable[[], None]
+) -> list[dict[str, Any]]:
     """Send ``asks`` (ordered by ``at``) over at most ``connections`` at once, call ``done`` after each, return the rows."""
     words = vocabulary()
     chance = random.Random(seed)
     bodies = [
-        {"model": model, "stream": True, "temperature": 0.0, "max_tokens": ask.output, "prompt": sentence(chance, words, ask.words)}
+        {
+            "model": target.model,
+            "stream": True,
+            "temperature": 0.0,
+            "max_tokens": ask.output,
+            "prompt": sentence(chance, words, ask.words),
+        }
         for ask in asks
     ]
     began = time.monotonic()
     with ThreadPoolExecutor(connections) as pool:
-        waiting = []
+        waiting: list[Future[dict[str, Any]]] = []
         for ask, body in zip(asks, bodies, strict=True):
             time.sleep(max(0.0, began + ask.at - time.monotonic()))
-            waiting.append(pool.submit(_one, port, ask.rid, body, done))
+            waiting.append(pool.submit(_one, target.port, ask.rid, body, done))
         return [answer.result() for answer in waiting]
 
 
@@ -68,7 +84,9 @@ def _one(port: int, rid: str, body: dict[str, Any], done: Callable[[], None]) ->
     error: str | None = None
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:
-        connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json", "X-Request-Id": rid})
+        connection.request(
+            "POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json", "X-Request-Id": rid}
+        )
         response = connection.getresponse()
         if response.status != 200:
             error = f"HTTP {response.status}"
@@ -80,7 +98,7 @@ def _one(port: int, rid: str, body: dict[str, Any], done: Callable[[], None]) ->
     finally:
         connection.close()
     done()
-    return _row(rid, start, time.time_ns(), times, last, error)
+    return {"rid": rid, "start_ns": start, "end_ns": time.time_ns(), "last": last, "err": error, **_times(start, times)}
 
 
 def _chunk(chunk: dict[str, Any], times: list[int], last: dict[str, Any]) -> None:
@@ -89,18 +107,12 @@ def _chunk(chunk: dict[str, Any], times: list[int], last: dict[str, Any]) -> Non
         times.append(time.time_ns())
 
 
-def _row(rid: str, start: int, end: int, times: list[int], last: dict[str, Any], error: str | None) -> dict[str, Any]:
-    gaps = [(after - before) / 1e6 for before, after in zip(times, times[1:], strict=False)]
+def _times(start: int, times: list[int]) -> dict[str, Any]:
+    gaps = [(after - before) / 1e6 for before, after in pairwise(times)]
     return {
-        "rid": rid,
-        "start_ns": start,
-        "end_ns": end,
         "ttft_ms": (times[0] - start) / 1e6 if times else None,
-        "e2e_ms": (end - start) / 1e6,
         "chunks": len(times),
         "itl_mean": sum(gaps) / len(gaps) if gaps else None,
         "itl_max": max(gaps, default=None),
-        "last": last,
-        "err": error,
         "tok_ns": times,
     }

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from teller_core.errors import MissingExtra
 from teller_core.lab.words import corpus
 
-HIDDEN, HEADS, KEY_HEADS, LAYERS, VOCABULARY, POSITIONS = 256, 8, 4, 4, 2048, 8192
+HIDDEN, HEADS, KEY_HEADS, LAYERS, VOCABULARY, POSITIONS = 384, 6, 3, 2, 2048, 8192
 INNER = 3 * HIDDEN
 SPECIAL = ["<unk>", "<s>", "</s>"]
 VERSION = "tiny-llama-1"
@@ -34,10 +34,12 @@ def tiny_model(folder: Path) -> Path:
 
 def _make(folder: Path) -> None:
     try:
-        from safetensors.numpy import save_file  # noqa: PLC0415  # only the lab extra has it
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415
+        import safetensors.numpy as tensors  # only the lab extra has it
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     except ImportError:
-        raise MissingExtra("The demo's service", "safetensors or tokenizers is missing", "Install teller-mcp[lab]") from None
+        raise MissingExtra(
+            "The demo's service", "safetensors or tokenizers is missing", "Install teller-mcp[lab]"
+        ) from None
     made: Any = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -47,7 +49,8 @@ def _make(folder: Path) -> None:
     )
     made.train_from_iterator(corpus(), trainer)
     made.save(str(folder / "tokenizer.json"))
-    save_file(dict(_weights()), str(folder / "model.safetensors"), {"format": "pt"})
+    writer: Any = tensors  # its types are partial
+    writer.save_file(dict(_weights()), str(folder / "model.safetensors"), {"format": "pt"})
     for name, content in _configs().items():
         (folder / name).write_text(json.dumps(content, indent=1) + "\n")
 
@@ -62,7 +65,12 @@ def _weights() -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
     yield "model.embed_tokens.weight", normal(VOCABULARY, HIDDEN)
     for layer in range(LAYERS):
         name = f"model.layers.{layer}."
-        for part, shape in (("q", (HIDDEN, HIDDEN)), ("k", (keys, HIDDEN)), ("v", (keys, HIDDEN)), ("o", (HIDDEN, HIDDEN))):
+        for part, shape in (
+            ("q", (HIDDEN, HIDDEN)),
+            ("k", (keys, HIDDEN)),
+            ("v", (keys, HIDDEN)),
+            ("o", (HIDDEN, HIDDEN)),
+        ):
             yield f"{name}self_attn.{part}_proj.weight", normal(*shape)
         for part, shape in (("gate", (INNER, HIDDEN)), ("up", (INNER, HIDDEN)), ("down", (HIDDEN, INNER))):
             yield f"{name}mlp.{part}_proj.weight", normal(*shape)

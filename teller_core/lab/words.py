@@ -3,7 +3,9 @@
 import random
 from collections.abc import Iterator
 
-SYLLABLES = [first + vowel for first in "bcdfghjklmnprstvz" for vowel in ("a", "e", "i", "o", "u", "ar", "en", "is", "ol")]
+SYLLABLES = [
+    first + vowel for first in "bcdfghjklmnprstvz" for vowel in ("a", "e", "i", "o", "u", "ar", "en", "is", "ol")
+]
 WORDS = 2500
 
 

@@ -17,7 +17,7 @@ def _hidden():
 
 
 def _run(spec):
-    from importlib.util import module_from_spec  # noqa: PLC0415  # slow, and mostly there is nothing hidden
+    from importlib.util import module_from_spec  # slow, and mostly there is nothing hidden
 
     module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
@@ -28,7 +28,7 @@ if os.environ.get("TELLER_CAPTURE_DIR"):
     from teller_shim_guard import guarded
 
     def _start():
-        from teller_shim_process import start  # noqa: PLC0415  # guarded
+        from teller_shim_process import start  # guarded
 
         start(os.environ["TELLER_CAPTURE_DIR"])
 

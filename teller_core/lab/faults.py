@@ -1,0 +1,95 @@
+"""Faults that strike a running service for real, and what they did to it, from the injector's own records."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from teller_core.collect import proc
+from teller_core.lab.plan import Plan
+
+INJECT = Path(__file__).parent / "inject"
+WATCH_S = 0.05
+IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
+
+
+class Delay(NamedTuple):
+    """Between ``start`` and ``stop`` (Unix ns) the fault took ``delay`` ns from the thread that makes the tokens."""
+
+    start: int
+    stop: int
+    delay: int
+
+
+def write_plan(plan: Plan, folder: Path) -> Path:
+    """Write what the injector inside the service needs into ``folder``; returns the file."""
+    file = folder / "plan"
+    content: dict[str, Any] = {
+        "fault": plan.fault,
+        **plan.severity,
+        "file": str(_on_disk(folder) / f".{folder.name}.journal"),
+    }
+    file.write_text(json.dumps(content))
+    return file
+
+
+def strike(plan: Plan, file: Path, service: int, stop: threading.Event) -> tuple[list[Delay], tuple[int, int]]:
+    """Wait until it is time, let the fault strike, wait until it is over. Returns the delays seen from outside, and when."""
+    if stop.wait(plan.strike):
+        return [], (0, 0)
+    begin = time.time_ns()
+    end = begin + int(plan.length * 1e9)
+    hidden = file.with_suffix(".hidden")
+    hidden.write_text(f"{begin} {end}")
+    hidden.replace(file.with_name(file.name + ".window"))
+    if plan.fault == "cpu_hog":
+        return _burn(int(plan.severity["burners"]), service, end, stop), (begin, end)
+    stop.wait(plan.length)
+    return [], (begin, end)
+
+
+def logged(file: Path) -> list[Delay]:
+    """The delays that the injector inside the service wrote down."""
+    log = file.with_name(file.name + ".log")
+    spans = [tuple(map(int, line.split())) for line in log.read_text().splitlines()] if log.exists() else []
+    return [Delay(start, stop, stop - start) for start, stop in spans]
+
+
+def _burn(burners: int, service: int, end: int, stop: threading.Event) -> list[Delay]:
+    """Programs of somebody else that want the same processors; what the service then waited for them, by its busiest wait."""
+    others = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(burners)]
+    seen: list[Delay] = []
+    try:
+        before, since = _waits(service), time.time_ns()
+        while time.time_ns() < end and not stop.wait(WATCH_S):
+            after, now = _waits(service), time.time_ns()
+            waited = max((value - before.get(thread, value) for thread, value in after.items()), default=0)
+            seen.append(Delay(since, now, waited))
+            before, since = after, now
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    return seen
+
+
+def _waits(service: int) -> Mapping[int, int]:
+    return {thread: waited for thread, _, waited in proc.threads(service)}
+
+
+def _on_disk(folder: Path) -> Path:
+    """A folder on a real disk: forcing a file to memory costs nothing."""
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+
+    def in_memory(path: Path) -> bool:
+        holding = [(len(point), kind) for point, kind in mounts if path.resolve().is_relative_to(point)]
+        return max(holding)[1] in IN_MEMORY if holding else False
+
+    if not in_memory(folder):
+        return folder
+    others = (Path.cwd(), Path.home(), Path("/var/tmp"))
+    return next((other for other in others if other.is_dir() and not in_memory(other)), folder)

@@ -1,0 +1,23 @@
+"""First on the PYTHONPATH of the demo's service: makes it the service that really has the fault. Then the next one runs.
+
+The fault is installed before the recorder, so the recorder sees it as the service's own doing.
+"""
+
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+import teller_lab_inject
+
+_plan = os.environ.pop("TELLER_LAB_PLAN", None)  # noqa: TID251  # its only way into another program
+if _plan is not None:
+    teller_lab_inject.install(_plan)
+
+_here = os.path.dirname(os.path.abspath(__file__))
+_folders = [os.path.abspath(folder or ".") for folder in sys.path]
+_spec = PathFinder.find_spec("sitecustomize", _folders[_folders.index(_here) + 1 :])
+if _spec is not None and _spec.loader is not None:
+    _module = module_from_spec(_spec)
+    sys.modules["sitecustomize"] = _module
+    _spec.loader.exec_module(_module)
