@@ -1,0 +1,371 @@
+"""``teller``: the verbs of the pipeline on a command line.
+
+Exit codes: 0 answered, 1 a fault of TELLER, 2 the input or the call, 130 interrupted. Everything that is slow to load is
+loaded by the verb that needs it.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from teller_core.errors import InputError, TellerError
+
+if TYPE_CHECKING:
+    from teller_core.data.report import (
+        CapturesReport,
+        CompareReport,
+        ImportReport,
+        Model,
+        OperatorReport,
+        SliceReport,
+        SlowReport,
+        WhyReport,
+    )
+    from teller_core.tell.text import Style
+
+METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """What both mouths of TELLER, this one and the MCP server, ask of the core. Each raises TellerError."""
+
+    open_store: Callable[[Path], AbstractContextManager[Any]]
+    import_paths: "Callable[..., ImportReport]"
+    list_captures: "Callable[..., CapturesReport]"
+    slow: "Callable[..., SlowReport]"
+    why: "Callable[..., WhyReport]"
+    causal_slice: "Callable[..., SliceReport]"
+    explain_operator: "Callable[..., OperatorReport]"
+    compare: "Callable[..., CompareReport]"
+
+
+def pipeline_verbs() -> Verbs:
+    """The verbs of the pipeline. Loading it takes a moment: call this when the first answer is wanted."""
+    from teller_core import pipeline
+    from teller_core.store.store import Store
+
+    return Verbs(
+        open_store=lambda path: closing(Store.open(path)),
+        import_paths=pipeline.import_paths,
+        list_captures=pipeline.list_captures,
+        slow=pipeline.slow,
+        why=pipeline.why,
+        causal_slice=pipeline.causal_slice,
+        explain_operator=pipeline.explain_operator,
+        compare=pipeline.compare,
+    )
+
+
+def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:
+    """The database to use: ``named``, else TELLER_DB, else one in the user's data folder, which is made for its user alone."""
+    if named is not None:
+        return named
+    if environment.get("TELLER_DB"):
+        return Path(environment["TELLER_DB"])
+    data = Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    folder = data / "teller"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"its folder cannot be made ({error.strerror})"
+        raise InputError("the default database", why, "Name another one with --db FILE") from None
+    return folder / "teller.db"
+
+
+def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pipeline_verbs) -> int:
+    """Run one command and return its exit code. ``arguments`` default to those of the process."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None and "--debug" not in words:
+        sys.excepthook = _report_bug
+    try:
+        given = _parser().parse_args(words)
+        return given.verb(given, verbs)
+    except TellerError as error:
+        return _refuse(error, as_json="--json" in words)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read us has gone, as head does. The interpreter flushes once more at exit: let it go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _refuse(error: TellerError, *, as_json: bool) -> int:
+    message = " ".join(str(error).split())
+    if as_json:
+        from teller_core.data.report import ErrorBody, ErrorReport
+
+        body = ErrorBody(kind=error.kind, message=message, next=error.next_step)
+        print(ErrorReport(error=body).model_dump_json())
+    print(f"teller: {message}", file=sys.stderr)
+    return 2
+
+
+def _report_bug(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """What a fault of our own looks like: one line, and how to report it. The interpreter then exits with 1."""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    print(
+        f"teller: internal fault: {kind.__name__} at {place}, a bug in TELLER and not in your call. "
+        "Run it again with --debug and report the output, which names no content of your traces, as an issue.",
+        file=sys.stderr,
+    )
+
+
+def _answer(given: argparse.Namespace, verbs: Callable[[], Verbs], ask: "Callable[[Verbs, Any], Model]") -> int:
+    """Open the store, ask, print."""
+    # The path first: a wrong one is told at once.
+    path = store_path(_option(given, "db"), os.environ)
+    loaded = verbs()
+    with loaded.open_store(path) as store:
+        report = ask(loaded, store)
+    _show(given, report)
+    return 0
+
+
+def _show(given: argparse.Namespace, report: "Model") -> None:
+    if _option(given, "json"):
+        print(report.model_dump_json(), flush=True)
+        return
+    from teller_core.tell.text import page
+
+    print(page(report, _style()), flush=True)
+
+
+def _style() -> "Style":
+    import shutil
+
+    from teller_core.tell.text import Style
+
+    screen = sys.stdout.isatty()
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    return Style(
+        width=min(120, shutil.get_terminal_size((100, 24)).columns),
+        colour=screen and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        unicode=encoding.startswith("utf"),
+    )
+
+
+def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    together = True if given.together else False if given.apart else None
+    with _progress() as progress:
+        return _answer(
+            given,
+            verbs,
+            lambda loaded, store: loaded.import_paths(
+                given.paths, store, together=together, keep_prompts=given.keep_prompts, progress=progress
+            ),
+        )
+
+
+def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(given, verbs, lambda loaded, store: loaded.list_captures(store))
+
+
+def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(
+        given,
+        verbs,
+        lambda loaded, store: loaded.slow(
+            store,
+            capture=given.capture,
+            metric=given.metric,
+            slo_ms=given.slo_ms,
+            limit=given.limit,
+            cursor=given.cursor,
+        ),
+    )
+
+
+def _why(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(
+        given,
+        verbs,
+        lambda loaded, store: loaded.why(
+            store, given.request, capture=given.capture, metric=given.metric, slo_ms=given.slo_ms
+        ),
+    )
+
+
+def _slice(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    target = " ".join(given.target)
+    return _answer(
+        given,
+        verbs,
+        lambda loaded, store: loaded.causal_slice(
+            store, target, capture=given.capture, rank=given.rank, budget=given.budget
+        ),
+    )
+
+
+def _explain(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(
+        given, verbs, lambda loaded, store: loaded.explain_operator(store, given.name, capture=given.capture)
+    )
+
+
+def _compare(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(
+        given,
+        verbs,
+        lambda loaded, store: loaded.compare(store, given.before, given.after, capture=given.capture),
+    )
+
+
+def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    import runpy
+
+    # The server stands above the core, which therefore does not import it: it is run as `python -m teller_mcp` would.
+    named = _option(given, "db")
+    sys.argv = ["teller-mcp", *(["--db", str(named)] if named else [])]
+    for root in given.root:
+        sys.argv += ["--root", str(root)]
+    runpy.run_module("teller_mcp", run_name="__main__", alter_sys=True)
+    return 0
+
+
+def _demo(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    from teller_core.lab import conversation
+
+    with _progress() as progress:
+        if _option(given, "json"):
+            report = conversation.headless(
+                given.seed, given.fault, given.keep, verbs(), lambda text: progress(text, 0, 0)
+            )
+            _show(given, report)
+        else:
+            style = _style()
+            conversation.demo(given.seed, given.fault, given.keep, style, print, lambda text: progress(text, 0, 0))
+    return 0
+
+
+def _option(given: argparse.Namespace, name: str) -> Any:
+    """An option that may stand before or after the verb."""
+    return getattr(given, name, None)
+
+
+class _Bar:
+    """What is being done, on one line of a terminal, and nothing left of it afterwards."""
+
+    def __enter__(self) -> "Callable[[str, int, int], None]":
+        self._said: tuple[str, int] | None = None
+        return self._tell
+
+    def __exit__(self, *_: object) -> None:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        share = min(100, 100 * done // total) if total > 0 else -1
+        if self._said == (stage, share):
+            return
+        self._said = (stage, share)
+        bar = (
+            f"  [{'#' * (share // 5):<20}] {share:3d} %  {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+            if share >= 0
+            else ""
+        )
+        sys.stderr.write(f"\r\x1b[K{stage:<24.60}{bar}")
+        sys.stderr.flush()
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    pass
+
+
+def _progress() -> "AbstractContextManager[Callable[[str, int, int], None]]":
+    return _Bar() if sys.stderr.isatty() else nullcontext(_silent)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose refusals read like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{self.prog}", message, f"See {self.prog} --help")
+
+
+class _Version(argparse.Action):
+    """Look the version up only when it is asked for: finding it takes longer than all of the rest."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"teller {version('teller-mcp')}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument(
+        "--db", type=Path, metavar="FILE", help="where captures are kept (else TELLER_DB, else the user's data folder)"
+    )
+    common.add_argument("--json", action="store_true", help="print the answer as JSON")
+    common.add_argument("--debug", action="store_true", help="show the full trace of a fault of TELLER itself")
+    which = _Parser(add_help=False)
+    which.add_argument("--capture", metavar="ID", help="any unique prefix of a capture's id (default: the newest)")
+    metric = _Parser(add_help=False)
+    metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
+    metric.add_argument("--slo-ms", type=float, metavar="MS", help="the latency that was promised")
+    top = _Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
+    top.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
+    verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
+    _reading(verbs, common, which, metric)
+    _inspecting(verbs, common, which)
+    _running(verbs, common)
+    return top
+
+
+def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> None:
+    add = verbs.add_parser("import", parents=[common], help="read traces, logs and recorded folders")
+    add.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    joined = add.add_mutually_exclusive_group()
+    joined.add_argument("--together", action="store_true", help="all of it was recorded together: one capture")
+    joined.add_argument("--apart", action="store_true", help="every file is a capture of its own")
+    add.add_argument("--keep-prompts", action="store_true", help="do not take people's prompts out of log lines")
+    add.set_defaults(verb=_import)
+    verbs.add_parser("captures", parents=[common], help="list what was imported").set_defaults(verb=_captures)
+    slow = verbs.add_parser("slow", parents=[common, which, metric], help="list the requests, slowest first")
+    slow.add_argument("--limit", type=int, default=20, help="rows of a page (default: 20)")
+    slow.add_argument("--cursor", help="next_cursor of the page before")
+    slow.set_defaults(verb=_slow)
+    why = verbs.add_parser("why", parents=[common, which, metric], help="say why a request was slow")
+    why.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
+    why.set_defaults(verb=_why)
+
+
+def _inspecting(verbs: Any, common: _Parser, which: _Parser) -> None:
+    cut = verbs.add_parser("slice", parents=[common, which], help="show the spans that bear on a request or a step")
+    cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
+    cut.add_argument("--budget", type=int, default=4000, help="how much to show, in tokens (default: 4000)")
+    cut.add_argument("--rank", type=int, help="one process of the service (default: the one that matters most)")
+    cut.set_defaults(verb=_slice)
+    explain = verbs.add_parser("explain-op", parents=[common, which], help="say what an operator is and does here")
+    explain.add_argument("name", metavar="NAME")
+    explain.set_defaults(verb=_explain)
+    compare = verbs.add_parser("compare", parents=[common, which], help="compare two requests or two captures")
+    compare.add_argument("before", metavar="BEFORE", help="a request, CAPTURE/REQUEST, or a capture's id")
+    compare.add_argument("after", metavar="AFTER")
+    compare.set_defaults(verb=_compare)
+
+
+def _running(verbs: Any, common: _Parser) -> None:
+    serve = verbs.add_parser("serve", parents=[common], help="run the MCP server over stdio")
+    serve.add_argument("--root", type=Path, action="append", default=[], metavar="FOLDER", help="what may be imported")
+    serve.set_defaults(verb=_serve)
+    demo = verbs.add_parser("demo", parents=[common], help="break a real service, and find out why it was slow")
+    demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
+    demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")
+    demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
+    demo.set_defaults(verb=_demo)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

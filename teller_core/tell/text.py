@@ -1,0 +1,333 @@
+"""Answers as pages for a terminal. Everything that came out of a trace or a log is stripped of what a terminal would obey."""
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from teller_core.data.report import (
+    CaptureReport,
+    CapturesReport,
+    Cell,
+    CompareReport,
+    EvidenceItem,
+    Finding,
+    ImportReport,
+    Model,
+    OperatorReport,
+    Part,
+    SliceReport,
+    SlowReport,
+    WhyReport,
+)
+
+VERDICTS = {
+    "cause": "CAUSE FOUND",
+    "normal": "NORMAL",
+    "typical_here": "TYPICAL HERE",
+    "could_not_tell": "COULD NOT TELL",
+}
+COLORS = {"cause": "31;1", "normal": "32;1", "typical_here": "32;1", "could_not_tell": "33;1"}
+METRICS = {
+    "e2e": "end to end",
+    "ttft": "to the first token",
+    "tpot": "per output token",
+    "itl_max": "longest gap between tokens",
+    "slo": "against its SLO",
+}
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the terminal can do: columns, colour, and characters beyond ASCII."""
+
+    width: int = 100
+    colour: bool = False
+    unicode: bool = True
+
+    def paint(self, text: str, code: str) -> str:
+        """``text`` in an SGR colour, where there is colour."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+
+    def head(self, text: str) -> str:
+        """A heading."""
+        return self.paint(text, "1")
+
+    def dim(self, text: str) -> str:
+        """Something that matters less."""
+        return self.paint(text, "2")
+
+
+def page(report: Model, style: Style) -> str:
+    """The page for ``report``. Raises KeyError for a kind of report that has none."""
+    draw = PAGES[type(report)]
+    return "\n".join(line.rstrip() for line in draw(report, style))
+
+
+def plain(text: str, longest: int = 300) -> str:
+    """``text`` without control, escape, bidirectional and zero-width characters, on one line, cut."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return shown if len(shown) <= longest else shown[: longest - 3] + "..."
+
+
+def milliseconds(value: float | None) -> str:
+    """A duration for people, or a dash where it was not measured."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f} ms" if abs(value) >= 1000 else f"{value:,.1f} ms" if abs(value) >= 1 else f"{value:.3f} ms"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) -> list[str]:
+    """Rows under their heads, numbers to the right. The widest text column gives way where the page is too narrow."""
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    numeric = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
+    widths = [max(len(column), *(len(row[at]) for row in cells), 1) for at, column in enumerate(columns)]
+    over = sum(widths) + 2 * (len(widths) - 1) - style.width
+    words = [at for at, is_number in enumerate(numeric) if not is_number]
+    if over > 0 and words:
+        widest = max(words, key=lambda at: widths[at])
+        widths[widest] = max(8, widths[widest] - over)
+
+    def line(row: Sequence[str]) -> str:
+        fitted = [plain(cell, width) for cell, width in zip(row, widths, strict=True)]
+        return "  ".join(
+            cell.rjust(width) if is_number else cell.ljust(width)
+            for cell, width, is_number in zip(fitted, widths, numeric, strict=True)
+        )
+
+    return [style.head(line([column.replace("_", " ") for column in columns])), *map(line, cells)]
+
+
+def _cell(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:,.1f}" if abs(cell) >= 10 else f"{cell:.2f}"
+    return plain(str(cell), LONGEST_NAME)
+
+
+def _wrap(text: str, style: Style, first: str = "", rest: str | None = None) -> list[str]:
+    lead = " " * len(first) if rest is None else rest
+    return textwrap.wrap(
+        plain(text, 4000), style.width, initial_indent=first, subsequent_indent=lead, break_long_words=False
+    )
+
+
+def _bullets(title: str, texts: Sequence[str], style: Style) -> list[str]:
+    if not texts:
+        return []
+    return ["", style.head(title), *(line for text in texts for line in _wrap(text, style, "  - "))]
+
+
+def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
+    """Parts of a whole with their shares. Those without a source come last: their time is in what is unexplained."""
+    known = [part for part in parts if part.ns is not None]
+    whole = sum(part.ns or 0 for part in known)
+    if not known:
+        return []
+    block = "\u2588" if style.unicode else "#"
+    label = max(len(part.part) for part in parts)
+    room = max(8, style.width - label - 26)
+    lines = ["", style.head(f"{title} ({milliseconds(whole / 1e6)})")]
+    for part in known:
+        share = (part.ns or 0) / whole if whole else 0.0
+        bar = block * round(share * room)
+        name = part.part.replace("_", " ").ljust(label)
+        lines.append(f"  {name}  {milliseconds((part.ns or 0) / 1e6):>12}  {share:4.0%}  {style.paint(bar, '36')}")
+    for part in parts:
+        if part.ns is None:
+            lines += _wrap(f"not seen: {part.source}", style, f"  {part.part.replace('_', ' ').ljust(label)}  ")
+    return lines
+
+
+def _why(report: WhyReport, style: Style) -> list[str]:
+    who = f"Request {report.request}" + (f" ({plain(report.engine_id, 40)})" if report.engine_id else "")
+    steps = "unknown steps" if report.coverage.steps is None else f"{report.coverage.steps} steps"
+    verdict = style.paint(VERDICTS[report.verdict], COLORS[report.verdict])
+    ratios = [
+        f"{ratio:.2f} x {what}"
+        for ratio, what in (
+            (report.over_slo, "its SLO"),
+            (report.over_work, "what its work predicts"),
+            (report.over_load, "what its load predicts"),
+        )
+        if ratio is not None
+    ]
+    lines = [
+        style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[report.metric]}"),
+        f"{verdict}  confidence {report.confidence:.2f}",
+        *_wrap(report.reason, style),
+        style.dim(
+            f"tier T{report.tier}, {report.coverage.profiled} of {steps} profiled, mapping {report.coverage.mapping}, "
+            f"capture {report.capture[:12]}"
+        ),
+    ]
+    if ratios:
+        lines.append(", ".join(ratios))
+    if report.explanation:
+        lines += ["", *_wrap(report.explanation, style)]
+    lines += _bars("Where the time went", report.phases, style)
+    lines += _bars("Inside its steps, on the critical path", report.resources, style)
+    for number, finding in enumerate(report.findings, 1):
+        lines += _finding(number, finding, style)
+    lines += _bullets("Check next", report.next_checks, style)
+    lines += _bullets("Not seen", report.not_seen, style)
+    return lines
+
+
+def _finding(number: int, finding: Finding, style: Style) -> list[str]:
+    where = [
+        f"step {finding.step}" if finding.step is not None else "",
+        f"rank {finding.rank}" if finding.rank is not None else "",
+        plain(finding.operator, LONGEST_NAME) if finding.operator else "",
+        f"{finding.layer} layer, {finding.view}",
+    ]
+    lines = [
+        "",
+        style.head(f"{number}. {plain(finding.title)}") + f"  {finding.cause}, confidence {finding.confidence:.2f}",
+        *_wrap(", ".join(filter(None, where)), style, "   "),
+        *_wrap(_saving(finding), style, "   "),
+    ]
+    for item in finding.evidence:
+        lines += _wrap(_evidence(item), style, "   - ")
+    for text in finding.against:
+        lines += _wrap(text, style, "   not ", "       ")
+    return [*lines, *_wrap(finding.fix, style, "   Fix: ")] if finding.fix else lines
+
+
+def _saving(finding: Finding) -> str:
+    if finding.saving_ms is None:
+        return f"No saving is claimed: {finding.saving_assumes}"
+    low, high = milliseconds(finding.saving_low_ms), milliseconds(finding.saving_high_ms)
+    return f"It would have ended {milliseconds(finding.saving_ms)} sooner ({low} to {high}): {finding.saving_assumes}"
+
+
+def _evidence(item: EvidenceItem) -> str:
+    unit = f" {item.unit}" if item.unit else ""
+    parts = [
+        item.kind.replace("_", " ") + (f" {plain(item.name, LONGEST_NAME)}" if item.name else ""),
+        f"step {item.step}" if item.step is not None and item.kind != "step" else "",
+        f"{item.value:,.6g}{unit}" if item.value is not None else "",
+        f"normally {item.normal:,.6g}{unit}" if item.normal is not None else "",
+        f"span {item.span}" if item.span else "",
+        f"at {plain(item.log_line, 120)}" if item.log_line else "",
+        f'"{plain(item.untrusted_text)}"' if item.untrusted_text else "",
+        f"({item.scope.replace('_', ' ')})",
+    ]
+    return ", ".join(filter(None, parts)).replace(", (", " (")
+
+
+def _slow(report: SlowReport, style: Style) -> list[str]:
+    lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
+    lines += table(report.columns, report.rows, style) if report.rows else ["No requests."]
+    lines += ["", *_wrap(report.note, style)] if report.note else []
+    if report.next_cursor is not None:
+        lines += ["", style.dim(f"More: --cursor {report.next_cursor}")]
+    return lines
+
+
+def _capture(report: CaptureReport, style: Style) -> list[str]:
+    known = " (already known)" if report.already_known else ""
+    error = "unknown" if report.clock_error_ns is None else f"{report.clock_error_ns / 1e3:,.1f} us"
+    kernels = (
+        f"{report.kernels:,} kernels ({milliseconds(report.kernel_time_ns / 1e6)})" if report.kernels else "no kernels"
+    )
+    lines = [
+        style.head(f"{report.id[:12]}  {plain(report.name, LONGEST_NAME)}{known}"),
+        *_wrap(
+            f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {report.requests:,} requests, "
+            f"{report.steps:,} steps (mapping {report.mapping}), {len(report.ranks)} ranks (clock error {error}), "
+            f"{kernels}, {report.log_lines:,} log lines, {report.redactions:,} redactions",
+            style,
+            "  ",
+        ),
+    ]
+    for file in report.files:
+        other = sum(file.events_other.values())
+        beside = f", {other:,} records of other kinds" if other else ""
+        counted = f"{file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
+        lines += _wrap(f"{plain(file.name, 120)}: {file.format}, {counted}", style, "  ", "    ")
+    if report.problems:
+        told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
+        lines += _wrap(f"Problems: {told}", style, "  ", "    ")
+    return lines
+
+
+def _captures(report: ImportReport | CapturesReport, style: Style) -> list[str]:
+    if not report.captures:
+        return ["Nothing is imported yet. Start with: teller import PATH"]
+    lines = [line for capture in report.captures for line in (*_capture(capture, style), "")]
+    return lines[:-1]
+
+
+def _slice(report: SliceReport, style: Style) -> list[str]:
+    where = [
+        f"step {report.step}" if report.step is not None else "",
+        f"request {report.request}" if report.request is not None else "",
+        f"rank {report.rank}" if report.rank is not None else "",
+    ]
+    lines = [style.head(f"What bears on {', '.join(filter(None, where)) or 'it'}, capture {report.capture[:12]}")]
+    lines += [style.dim(f"{len(report.lines):,} of {report.events:,} spans shown, {report.cut:,} left out"), ""]
+    rows: list[list[Cell]] = [
+        [
+            line.handle,
+            "  " * min(line.depth, 20) + line.text + (f" x{line.count}" if line.count > 1 else ""),
+            line.layer,
+            round(line.start_ms, 3),
+            round(line.dur_ms, 3),
+            round(line.self_ms, 3),
+            line.residual,
+        ]
+        for line in report.lines
+    ]
+    columns = ["handle", "span", "layer", "start ms", "ms", "self ms", "residual"]
+    lines += table(columns, rows, style) if rows else ["No spans were recorded for it."]
+    return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+
+
+def _operator(report: OperatorReport, style: Style) -> list[str]:
+    share = "" if report.share is None else f", {report.share:.1%} of the self time of its layer"
+    lines = [
+        *_wrap(report.name, style),
+        *_wrap(report.what_it_is, style),
+        f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}",
+    ]
+    rows: list[list[Cell]] = [
+        [place.place, place.phase, place.count, place.total_ms, place.median_ms, place.p95_ms]
+        for place in report.places
+    ]
+    if rows:
+        lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
+    slowest = [f"{line.handle}  {milliseconds(line.dur_ms)}" for place in report.places for line in place.slowest]
+    lines += _bullets("Slowest calls", slowest[:5], style)
+    lines += _bullets("Launched by", report.launched_by, style)
+    lines += _bullets("Launches", report.launches, style)
+    lines += _bullets("Usual troubles", report.usual_troubles, style)
+    return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+
+
+def _compare(report: CompareReport, style: Style) -> list[str]:
+    lines = [
+        style.head(f"{report.kind.capitalize()}: {plain(report.before, 40)} against {plain(report.after, 40)}"),
+        "",
+    ]
+    lines += _wrap(report.explanation, style)
+    rows: list[list[Cell]] = [
+        [d.what, d.layer, d.before, d.after, d.unit, d.ratio, d.low, d.high, "yes" if d.sure else "no"]
+        for d in report.differences
+    ]
+    columns = ["what", "layer", "before", "after", "unit", "ratio", "low", "high", "sure"]
+    lines += ["", *table(columns, rows, style)] if rows else []
+    return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+
+
+PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
+    ImportReport: _captures,
+    CapturesReport: _captures,
+    SlowReport: _slow,
+    WhyReport: _why,
+    SliceReport: _slice,
+    OperatorReport: _operator,
+    CompareReport: _compare,
+}

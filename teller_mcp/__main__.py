@@ -1,0 +1,65 @@
+"""``teller-mcp``: the server over stdio. stdout belongs to the protocol; everything else goes to stderr."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from teller_core.cli import store_path
+from teller_core.errors import InputError, TellerError
+from teller_mcp.paths import default_roots
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until the client closes the connection. Returns 0, or 2 for a call that cannot be served."""
+    given = _parser().parse_args(arguments)
+    # Before the SDK does it: its handler wraps lines at 80 columns, and an audit line is one line.
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("mcp").setLevel(logging.WARNING)
+    try:
+        from teller_mcp.server import build_server
+
+        build_server(store_path(given.db, os.environ), _roots(given.root)).run("stdio")
+    except TellerError as error:
+        print(f"teller-mcp: {error}", file=sys.stderr)  # noqa: T201  # stderr, before the protocol starts
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _roots(named: Sequence[Path]) -> Sequence[Path]:
+    for root in named:
+        if not root.is_dir():
+            raise InputError(f"--root {root}", "it is no folder", "Name a folder that holds traces")
+    return named or default_roots(Path.cwd(), Path.home())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="teller-mcp", description="Why was this LLM request slow? Over MCP, on stdio."
+    )
+    parser.add_argument("--version", action="version", version=f"teller-mcp {version('teller-mcp')}")
+    parser.add_argument(
+        "--root",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder whose traces may be imported; can be given again. Default: the current folder, unless that is the "
+        "home folder or above it: then none",
+    )
+    parser.add_argument(
+        "--db",
+        type=Path,
+        metavar="FILE",
+        help="where captures are kept (default: TELLER_DB, else a file in the user's data folder)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

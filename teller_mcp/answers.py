@@ -1,0 +1,145 @@
+"""The reports of the core as tool answers: with the next calls that make sense, and cut to what a model can read."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field
+
+from teller_core.data.report import (
+    CaptureReport,
+    Cell,
+    CompareReport,
+    ImportReport,
+    Model,
+    OperatorReport,
+    SliceReport,
+    SlowReport,
+    WhyReport,
+)
+
+Detail = Literal["concise", "normal", "full"]
+CHARACTERS: dict[Detail, int] = {"concise": 2_500, "normal": 6_000, "full": 19_000}
+"""The longest answer at each detail. Hosts reject results over 25,000 tokens; rows of numbers take 2 characters a token."""
+
+
+class NextCall(Model):
+    """A call that makes sense now, ready to be made."""
+
+    tool: str
+    arguments: dict[str, Cell]
+    why: str
+
+
+class Answer(Model):
+    """What every tool adds to its report."""
+
+    next: list[NextCall] = Field(description="calls that make sense now")
+    left_out: dict[str, int] = Field(default_factory=dict, description="entries cut to fit, by list")
+
+
+class ImportAnswer(ImportReport, Answer):
+    """What was read."""
+
+
+class CaptureLine(Model):
+    """One capture of the store, in short."""
+
+    id: str
+    name: str
+    engine: str | None
+    tier: int
+    steps: int
+    requests: int
+
+    @staticmethod
+    def of(report: CaptureReport) -> "CaptureLine":
+        """The line of ``report``."""
+        return CaptureLine(
+            id=short(report.id),
+            name=report.name,
+            engine=report.engine,
+            tier=report.tier,
+            steps=report.steps,
+            requests=report.requests,
+        )
+
+
+class SlowAnswer(SlowReport, Answer):
+    """The slowest requests, and the captures there are."""
+
+    captures: list[CaptureLine] = Field(default_factory=list[CaptureLine], description="all captures, newest first")
+
+
+class WhyAnswer(WhyReport, Answer):
+    """Why a request was slow."""
+
+
+class SliceAnswer(SliceReport, Answer):
+    """What bears on a step."""
+
+
+class OperatorAnswer(OperatorReport, Answer):
+    """What an operator is and does here."""
+
+
+class CompareAnswer(CompareReport, Answer):
+    """What differs."""
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def short(capture: str) -> str:
+    """The first 12 digits of a capture's id: unique enough to pass on, short enough to read."""
+    return capture[:12]
+
+
+def then(tool: str, why: str, **arguments: Cell) -> NextCall:
+    """A suggestion to call ``tool``; arguments that are None are left out."""
+    given: dict[str, Cell] = {key: value for key, value in arguments.items() if value is not None}
+    return NextCall(tool=tool, arguments=given, why=why)
+
+
+def is_plain(name: str) -> bool:
+    """Whether ``name`` may stand in a suggested call: short and printable. Names come out of traces."""
+    return 0 < len(name) <= 120 and name.isprintable()
+
+
+def to_text(answer: Model) -> str:
+    """``answer`` as compact JSON, the text that goes over the wire."""
+    return json.dumps(answer.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+
+
+def fit(answer: A, limit: int, cuts: Sequence[tuple[str, int]]) -> A:
+    """``answer`` in at most ``limit`` characters, if cutting its lists suffices.
+
+    ``cuts`` names lists as paths (``findings.evidence`` is the evidence of every finding) with the fewest entries each
+    keeps, the least important first. Entries go from the end; how many went is said in ``left_out``.
+    """
+    data = answer.model_dump(mode="json")
+    dropped: dict[str, int] = {}
+    for path, fewest in cuts:
+        while _size(data, dropped) > limit:
+            longest: list[Any] = max(_lists(data, path.split(".")), key=len, default=[])
+            if len(longest) <= fewest:
+                break
+            keep = max(fewest, len(longest) // 2)
+            dropped[path] = dropped.get(path, 0) + len(longest) - keep
+            del longest[keep:]
+    return answer if not dropped else type(answer).model_validate({**data, "left_out": dropped})
+
+
+def _size(data: dict[str, Any], dropped: dict[str, int]) -> int:
+    return len(json.dumps({**data, "left_out": dropped}, ensure_ascii=False, separators=(",", ":")))
+
+
+def _lists(data: Any, path: Sequence[str]) -> Iterator[list[Any]]:
+    """Every list that ``path`` leads to, through the lists on its way."""
+    head, *rest = path
+    found = data[head]
+    if not rest:
+        yield found
+        return
+    for item in found:
+        yield from _lists(item, rest)

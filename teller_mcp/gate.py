@@ -1,0 +1,235 @@
+"""The one way into every tool: strict arguments, a deadline, a size cap, an audit line, and errors that teach.
+
+The SDK ignores arguments it does not know, has no deadline, and cannot stop a worker thread; hosts cut long results and
+replay calls. All of that is handled here once, so that a tool is a plain function.
+"""
+
+import asyncio
+import difflib
+import functools
+import inspect
+import json
+import logging
+import secrets
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, redirect_stdout
+from typing import Annotated, Any
+
+import anyio
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.prompts import Prompt
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
+from pydantic import ValidationError
+
+from teller_core.errors import TellerError
+from teller_mcp.answers import Answer, to_text
+from teller_mcp.desk import Desk, ToolSpec
+from teller_mcp.schemas import compact_input, outline
+
+MAX_CHARACTERS = 20_000
+MAX_RUNNING = 32
+"""Calls that run or wait. More than that is a client gone wrong."""
+WORKERS = 4
+
+audit = logging.getLogger("teller.audit")
+log = logging.getLogger("teller")
+
+
+class Gate(MCPServer[None]):
+    """An MCP server whose every tool call passes the same checks."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        desk: Desk,
+        specs: Sequence[ToolSpec],
+        prompts: Iterable[Prompt],
+        version: str,
+        instructions: str,
+        max_characters: int = MAX_CHARACTERS,
+    ) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+        self._tools = {spec.name: self._tool(spec, desk) for spec in specs}
+        self._max_characters = max_characters
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="teller")
+        self._running: dict[str, Future[Answer]] = {}
+        super().__init__(
+            name,
+            version=version,
+            instructions=instructions,
+            tools=list(self._tools.values()),
+            lifespan=_quiet_stdout,
+        )
+        for prompt in prompts:
+            self.add_prompt(prompt)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """The answer of tool ``name``. Raises ToolError, one line, for everything that goes wrong."""
+        began = time.monotonic()
+        outcome, size = "refused", 0
+        try:
+            self._check_arguments(self._known(name), arguments)
+            with anyio.fail_after(self._specs[name].deadline_s):
+                result = await super().call_tool(name, arguments, context)
+            size = self._check_size(name, result)
+            outcome = "ok"
+            return result
+        except TimeoutError:
+            outcome = "deadline"
+            raise ToolError(_late(self._specs[name])) from None
+        except ToolError as error:
+            if not _anticipated(error):
+                outcome = "bug"
+            raise ToolError(_words(name, error)) from None
+        finally:
+            keys = ",".join(key for key in arguments if self._has(name, key))
+            shown = name if name in self._specs else "(unknown)"
+            took = (time.monotonic() - began) * 1e3
+            audit.info("tool=%s arguments=%s outcome=%s ms=%.1f characters=%d", shown, keys or "-", outcome, took, size)
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """The prompt ``name`` with its variables filled in. Raises MCPError for an unknown name or variable."""
+        known = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in known:
+            raise MCPError(code=INVALID_PARAMS, message=f"No such prompt{_hint(name, known)}")
+        declared = {argument.name: argument for argument in known[name].arguments or []}
+        for key in arguments or {}:
+            if key not in declared:
+                raise MCPError(code=INVALID_PARAMS, message=f"Prompt {name} has no such argument{_hint(key, declared)}")
+        for argument in declared.values():
+            if argument.required and not (arguments or {}).get(argument.name):
+                raise MCPError(code=INVALID_PARAMS, message=f"Prompt {name} needs the argument {argument.name}")
+        return await super().get_prompt(name, arguments, context)
+
+    def _tool(self, spec: ToolSpec, desk: Desk) -> Tool:
+        """``spec`` as the SDK wants it: an asynchronous function of the tool's own arguments."""
+
+        async def call(**arguments: Any) -> CallToolResult:
+            key = json.dumps([spec.name, arguments], sort_keys=True)
+            answer = await self._work(key, functools.partial(spec.run, desk, **arguments))
+            text = to_text(answer)
+            return CallToolResult(
+                content=[TextContent(type="text", text=text)], structured_content=answer.model_dump(mode="json")
+            )
+
+        _, *own = inspect.signature(spec.run).parameters.values()
+        signature = inspect.Signature(own, return_annotation=Annotated[CallToolResult, spec.answer])
+        call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]  # inspect documents the attribute
+        tool = Tool.from_function(
+            call,
+            name=spec.name,
+            title=spec.title,
+            description=inspect.cleandoc(spec.run.__doc__ or ""),
+            annotations=ToolAnnotations(
+                read_only_hint=spec.read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+            ),
+        )
+        tool.parameters = compact_input(tool.parameters)
+        tool.fn_metadata.output_schema = outline(spec.answer)
+        return tool
+
+    async def _work(self, key: str, job: "functools.partial[Answer]") -> Answer:
+        """The answer of ``job``, run in a worker thread. A call that is already running is joined, not run twice: clients
+        replay calls that took long, and a thread cannot be stopped.
+        """
+        future = self._running.get(key)
+        if future is None:
+            if len(self._running) >= MAX_RUNNING:
+                raise ToolError(f"Busy: {MAX_RUNNING} calls are running. Try again in a few seconds.")
+            future = self._running[key] = self._workers.submit(job)
+            future.add_done_callback(lambda _: self._running.pop(key, None))
+        return await asyncio.shield(asyncio.wrap_future(future))
+
+    def _known(self, name: str) -> Tool:
+        if name not in self._tools:
+            raise ToolError(f"No such tool{_hint(name, self._tools)} There are: {', '.join(self._tools)}.")
+        return self._tools[name]
+
+    def _has(self, name: str, key: str) -> bool:
+        return name in self._tools and key in self._tools[name].parameters["properties"]
+
+    def _check_arguments(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        known = tool.parameters["properties"]
+        for key in arguments:
+            if key not in known:
+                raise ToolError(f"{tool.name} has no such argument{_hint(key, known)} It takes: {', '.join(known)}.")
+
+    def _check_size(self, name: str, result: CallToolResult | InputRequiredResult) -> int:
+        """The characters of ``result``. Raises ToolError over the cap."""
+        assert isinstance(result, CallToolResult), "no tool asks back"
+        size = sum(len(block.text) for block in result.content if isinstance(block, TextContent))
+        if size > self._max_characters:
+            raise ToolError(
+                f"{name}: the answer has {size} characters, over the cap of {self._max_characters}. "
+                "Ask for less: detail='concise', a smaller limit or budget, or one request."
+            )
+        return size
+
+
+@asynccontextmanager
+async def _quiet_stdout(_: MCPServer[None]) -> AsyncGenerator[None]:
+    """While serving, whatever a library prints goes to stderr: stdout is the protocol's, and a late flush corrupts it."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def _late(spec: ToolSpec) -> str:
+    if spec.read_only:
+        return (
+            f"{spec.name}: not done after {spec.deadline_s:g} s. Ask for less: one request, one step, a smaller budget."
+        )
+    return (
+        f"{spec.name}: not done after {spec.deadline_s:g} s; it goes on. Call it again with the same arguments to wait for "
+        "its answer: nothing is done twice."
+    )
+
+
+def _anticipated(error: ToolError) -> bool:
+    return not isinstance(error, UnexpectedToolError) or isinstance(error.__cause__, TellerError)
+
+
+def _words(tool: str, error: ToolError) -> str:
+    """What the model is told: the text of a refusal, or a reference to the log. Never the text of a crash."""
+    cause = error.__cause__
+    if isinstance(cause, TellerError):
+        return str(cause)
+    if isinstance(cause, ValidationError):
+        wrong = {_place(item["loc"]): item["msg"] for item in cause.errors(include_input=False, include_url=False)}
+        return f"{tool}: " + "; ".join(f"{place}: {why}" for place, why in wrong.items()) + "."
+    if isinstance(error, UnexpectedToolError):
+        reference = secrets.token_hex(4)
+        log.error("%s failed, reference %s", tool, reference, exc_info=cause)
+        return (
+            f"{tool}: this is a fault of TELLER, not of the call. Its log has the details under reference {reference}."
+        )
+    return str(cause) if isinstance(cause, ToolError) else str(error)
+
+
+def _place(location: Sequence[str | int]) -> str:
+    """The argument that is wrong. The branches of a union follow it in a location; they say nothing to a caller."""
+    return str(location[0]) if location else "arguments"
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    """``; did you mean X?`` where one is near, else a full stop. The wrong name itself is not repeated."""
+    near = difflib.get_close_matches(name, list(known), 1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else "."

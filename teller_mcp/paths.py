@@ -1,0 +1,76 @@
+"""Which files a model may have read: regular files below the folders that the person who started the server allowed."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mcp.shared.path_security import PathEscapeError, safe_join
+
+from teller_core.errors import InputError, LimitError
+
+MAX_PATHS = 64
+MAX_ENTRIES = 50_000
+"""Entries below one folder that are looked at before it is refused: a home folder given by mistake has more."""
+
+
+def default_roots(here: Path, home: Path) -> tuple[Path, ...]:
+    """``here``, where it is a project's folder. Nothing, where it is the file system's root or holds the home folder:
+    desktop programs start servers there, and nobody meant to open all of it.
+    """
+    here, home = here.resolve(), home.resolve()
+    return () if home.is_relative_to(here) else (here,)
+
+
+def allowed(paths: Sequence[str], roots: Sequence[Path]) -> list[Path]:
+    """``paths``, resolved. Each is absolute or relative to a root, exists, and is a regular file or a folder whose links
+    all stay inside. Raises InputError for one that may not be read and LimitError for too many.
+    """
+    if not roots:
+        raise InputError(
+            "paths",
+            "this server was started without a folder it may read",
+            "Whoever runs it adds --root FOLDER to its arguments and restarts it",
+        )
+    if not paths:
+        raise InputError("paths", "the list is empty", "Name at least one trace, log or folder")
+    if len(paths) > MAX_PATHS:
+        raise LimitError("paths", f"{len(paths)} paths are more than {MAX_PATHS}", "Name the folder that holds them")
+    return [_allow(position, path, roots) for position, path in enumerate(paths, 1)]
+
+
+def _allow(position: int, path: str, roots: Sequence[Path]) -> Path:
+    which = f"path {position}"
+    inside = [found for root in roots if (found := _join(root, path)) is not None]
+    if not inside:
+        raise InputError(which, f"it leads out of the {len(roots)} allowed folder(s)", "Give a path below one of them")
+    found = next((candidate for candidate in inside if candidate.exists()), None)
+    if found is None:
+        raise InputError(which, "there is no such file or folder", "Check its spelling; it is relative to a --root")
+    if found.is_dir():
+        _check_folder(which, found, roots)
+    elif not found.is_file():
+        raise InputError(which, "it is neither a regular file nor a folder", "Name a trace or log file")
+    return found
+
+
+def _join(root: Path, path: str) -> Path | None:
+    """``path`` below ``root``, resolved; None where it leads out."""
+    try:
+        relative = os.path.relpath(path, root) if os.path.isabs(path) and "\0" not in path else path
+        return safe_join(root, relative)
+    except (PathEscapeError, OSError, ValueError):
+        return None
+
+
+def _check_folder(which: str, folder: Path, roots: Sequence[Path]) -> None:
+    for count, entry in enumerate(_entries(folder)):
+        if count >= MAX_ENTRIES:
+            raise LimitError(which, f"the folder has over {MAX_ENTRIES} entries", "Name the folder of one capture")
+        if entry.is_symlink() and not any(entry.resolve().is_relative_to(root) for root in roots):
+            raise InputError(which, "the folder holds a link that leads out", "Remove the link or name the files")
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder, followlinks=False):
+        for name in (*folders, *files):
+            yield Path(parent) / name

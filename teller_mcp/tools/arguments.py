@@ -1,0 +1,14 @@
+"""Arguments that several tools take, described once. Descriptions are short: every client sends them to its model."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+Capture = Annotated[str | None, Field(description="id or prefix; default: the newest", max_length=64)]
+Detail = Literal["concise", "normal", "full"]
+Metric = Annotated[
+    Literal["e2e", "ttft", "tpot", "itl_max", "slo"],
+    Field(description="end to end, to first token, per output token, longest token gap, or against slo_ms"),
+]
+SloMs = Annotated[float | None, Field(description="the promised latency, ms", gt=0)]
+Request = Annotated[str | int, Field(description="its number, or the engine's, client's or trace id")]

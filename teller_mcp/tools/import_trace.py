@@ -1,0 +1,49 @@
+"""``import_trace``: files -> the store."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from teller_mcp.answers import CHARACTERS, ImportAnswer, fit, short, then
+from teller_mcp.desk import Desk, ToolSpec
+from teller_mcp.paths import allowed
+
+CUTS = (
+    ("captures.files", 3),
+    ("captures.ranks", 4),
+    ("captures", 5),
+    ("captures.files", 0),
+    ("captures.ranks", 0),
+    ("captures", 1),
+)
+
+
+def import_trace(
+    desk: Desk,
+    *,
+    paths: Annotated[list[str], Field(description="relative to an allowed folder")],
+    together: Annotated[
+        bool | None, Field(description="true: one capture; false: one each; default: by folder")
+    ] = None,
+) -> ImportAnswer:
+    """Read what an LLM service left behind: PyTorch profiler traces (.json, .json.gz), vLLM or SGLang logs, a recorded
+    folder. Files recorded together make one capture. Importing again is free and safe. Says what was read, what was not,
+    and how sure the mapping of requests to steps is. Start here if the traces are not imported yet."""
+    files = allowed(paths, desk.roots)
+    with desk.store() as (verbs, store):
+        report = verbs.import_paths(files, store, together=together)
+    calls = [
+        then("list_slow_requests", "find the slow requests", capture=short(capture.id))
+        if capture.requests
+        else then(
+            "get_causal_slice", "no request is recorded: look at a step", target="step 0", capture=short(capture.id)
+        )
+        for capture in report.captures[:2]
+        if capture.requests or capture.steps
+    ]
+    return fit(ImportAnswer(**dict(report), next=calls), CHARACTERS["normal"], CUTS)
+
+
+IMPORT_TRACE = ToolSpec(
+    title="Import traces and logs", run=import_trace, answer=ImportAnswer, read_only=False, deadline_s=25.0
+)

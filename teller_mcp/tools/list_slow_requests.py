@@ -1,0 +1,57 @@
+"""``list_slow_requests``: which requests were slow, and what they have in common."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from teller_core.data.report import CaptureReport, SlowReport
+from teller_mcp.answers import CHARACTERS, CaptureLine, NextCall, SlowAnswer, fit, short, then, to_text
+from teller_mcp.desk import Desk, ToolSpec
+from teller_mcp.tools.arguments import Capture, Detail, Metric, SloMs
+
+
+def list_slow_requests(
+    desk: Desk,
+    *,
+    metric: Metric = "e2e",
+    slo_ms: SloMs = None,
+    limit: Annotated[int, Field(ge=1, le=200)] = 20,
+    cursor: Annotated[str | None, Field(description="next_cursor of the page before", max_length=200)] = None,
+    capture: Capture = None,
+    detail: Detail = "normal",
+) -> SlowAnswer:
+    """The requests of a capture, slowest first, as columns and rows, with what the slow have that the fast have not; and
+    the captures there are. over_slo, over_work and over_load are ratios: against the promise, against what the request's
+    own tokens predict, against what the load predicts. Start here, then call run_rca."""
+    with desk.store() as (verbs, store):
+        report = verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=limit, cursor=cursor)
+        captures = [] if capture or cursor else verbs.list_captures(store).captures
+        answer = _answer(report, captures)
+        room = CHARACTERS[detail]
+        if len(to_text(answer)) > room:
+            # A cut page must end where its cursor begins, so the page is asked for again at the size that fits.
+            fitting = len(fit(answer, room, (("captures", 3), ("rows", 1))).rows)
+            report = verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=fitting, cursor=cursor)
+            answer = fit(_answer(report, captures), room, (("captures", 0),))
+    return answer
+
+
+def _answer(report: SlowReport, captures: list[CaptureReport]) -> SlowAnswer:
+    lines = [CaptureLine.of(known) for known in captures]
+    return SlowAnswer(**dict(report), captures=lines, next=_next(report))
+
+
+def _next(report: SlowReport) -> list[NextCall]:
+    capture = short(report.capture)
+    if not report.rows:
+        return [then("get_causal_slice", "no request is recorded: look at a step", target="step 0", capture=capture)]
+    at = report.columns.index("request")
+    slowest, mildest = report.rows[0][at], report.rows[-1][at]
+    calls = [then("run_rca", "why the slowest was slow", request=slowest, metric=report.metric, capture=capture)]
+    if slowest != mildest:
+        why = "what the slowest has that a faster one has not"
+        calls.append(then("compare", why, before=mildest, after=slowest, capture=capture))
+    return calls
+
+
+LIST_SLOW_REQUESTS = ToolSpec(title="List slow requests", run=list_slow_requests, answer=SlowAnswer)
