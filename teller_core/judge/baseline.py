@@ -1,0 +1,199 @@
+"""What is normal for every operator at its place, learned from the capture itself, in log time.
+
+A baseline's key is name, place (chain of operators, modules and annotations) and class of step (phase and padded tokens).
+Its middle is a median and its width a median absolute deviation, so that a fault which strikes a minority of the steps
+does not become the norm. Durations are regressed on the step's tokens (KV tokens for attention) where the steps differ
+enough to learn the slope; where they do not, whatever a slope between 0 and 1 explains is taken as normal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from teller_core.data.assessment import Baselines
+from teller_core.data.capture import Capture
+from teller_core.data.table import Float64, Int32, Int64
+from teller_core.data.tree import Tree
+from teller_core.judge.classes import Classes, classify
+from teller_core.judge.grouping import Groups, RankSpans, Runs, join, rank_spans
+from teller_core.judge.robust import Float32, medians
+from teller_core.judge.trends import Trend, bend, trends
+
+LEAST_SPREAD = 0.05
+"""A band narrower than 5 % would call a timer's rounding surprising."""
+WIDER = 0.25
+"""Added (in squares) to the spread for each covariate that nobody recorded."""
+MIN_SPANS = 8
+"""A baseline of fewer spans says nothing about what is surprising: one odd value among seven may be the norm."""
+WIDE = 0.25
+"""A place whose calls spread more than this holds several kinds of call: its n-th calls are told apart."""
+STEADY = 0.7
+"""They can be told apart where this share of the steps makes the same number of calls."""
+MOST_NTH = 256
+"""Calls of one place in a step that are told apart; more is a loop, not a place."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The rows of one rank beside their baselines. ``rank``: position in ``Capture.ranks``.
+
+    A row each: ``step`` int32 (-1 none), ``own`` int64 ns, ``group`` int32: its place in a class of steps; ``baseline`` int32
+    into Baselines; ``normal`` float32: log ns expected; ``residual`` float32: robust standard deviations above it, NaN where
+    too few spans tell. ``order`` int32: rows by group and row; ``runs``: their calls a step; ``calls`` float64 a group.
+    """
+
+    rank: int
+    tree: Tree
+    step: Int32
+    own: Int64
+    group: Int32
+    order: Int32
+    runs: Runs
+    baseline: Int32
+    normal: Float32
+    residual: Float32
+    calls: Float64
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What has a baseline: groups, then n-th calls of groups. ``of`` int32 a row (one array a rank); an entry a part: its
+    ``group`` and ``nth`` (-1 for a whole group), ``median`` and ``spread`` float64 of log ns at the pivot, ``count`` and
+    ``total`` ns.
+    """
+
+    of: Sequence[Int32]
+    group: Int32
+    nth: Int32
+    median: Float64
+    spread: Float64
+    count: Int64
+    total: Float64
+
+
+def learn(capture: Capture) -> tuple[Baselines, list[Spans]]:
+    """The baselines of ``capture`` and, for each rank that has a profile, its spans beside them."""
+    profiled = np.unique(capture.work.step[capture.work.row >= 0])
+    classes = classify(capture.steps, profiled)
+    trees = [(r, rank.tree) for r, rank in enumerate(capture.ranks) if rank.tree is not None and len(rank.tree)]
+    if not trees:
+        return _EMPTY, []
+    ranks = [rank_spans(capture, r, tree, classes) for r, tree in trees]
+    groups = join(ranks)
+    trend = trends(
+        np.concatenate(groups.of),
+        np.concatenate([spans.value for spans in ranks]),
+        np.concatenate([spans.step for spans in ranks]),
+        cls=np.array([place.cls for place in groups.places], dtype=np.int32),
+        names=groups.raw,
+        classes=classes,
+    )
+    bent = [bend(of, spans.step, trend, classes) for of, spans in zip(groups.of, ranks, strict=True)]
+    parts = _parts(ranks, groups, [sure for sure, _ in bent], trend)
+    beside = [_beside(ranks[i], groups, parts, i, bent[i]) for i in range(len(ranks))]
+    return _table(parts, groups, classes, trend), beside
+
+
+def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], trend: Trend) -> _Parts:
+    """Learn every group's middle and width, tell n-th calls apart where that helps, and learn again."""
+    level = np.concatenate([np.maximum(spans.value - bent, 0) for spans, bent in zip(ranks, sure, strict=True)])
+    _, spread, _ = medians(np.concatenate(groups.of), level, len(groups))
+    nth = [_nth(spans, run, groups.calls, spread) for spans, run in zip(ranks, groups.runs, strict=True)]
+    of, group, told = _told_apart(nth, groups)
+    every = np.concatenate(of)
+    median, spread, count = medians(every, level, len(group))
+    spread = np.hypot(np.maximum(spread, LEAST_SPREAD), np.where(trend.known[group], 0.0, WIDER))
+    total = np.bincount(every, weights=np.concatenate([spans.own for spans in ranks]), minlength=len(group)).astype(np.float64)
+    kept = count > 0
+    number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    of = [number[mine] for mine in of]
+    return _Parts(of, group[kept], told[kept], median[kept], spread[kept], count[kept], total[kept])
+
+
+def _nth(spans: RankSpans, runs: Runs, calls: Float64, spread: Float64) -> Int32:
+    """int32 a row: which call of its place in its step it is, where the calls of the place differ and the steps agree on
+    their number; -1 elsewhere.
+    """
+    length = runs.stop - runs.begin
+    nth = np.arange(len(spans.order), dtype=np.int32) - np.repeat(runs.begin, length).astype(np.int32)
+    usual = calls[runs.group]
+    able = (spread[runs.group] > WIDE) & (usual > 1) & (usual <= MOST_NTH) & (runs.step >= 0)
+    agree = np.bincount(runs.group, weights=length == usual, minlength=len(calls))
+    known = np.bincount(runs.group, minlength=len(calls))
+    able &= ((agree >= STEADY * known) & (known >= MIN_SPANS))[runs.group]
+    apart = np.empty(len(spans.order), dtype=np.int32)
+    apart[spans.order] = np.where(nth < np.repeat(np.where(able, usual, 0), length), nth, -1)
+    return apart
+
+
+def _told_apart(nth: Sequence[Int32], groups: Groups) -> tuple[list[Int32], Int32, Int32]:
+    """The key of every row, its group or, numbered behind the groups, its n-th call; and each key's group and n (-1)."""
+    told = [np.flatnonzero(n >= 0) for n in nth]
+    pairs = [g[rows].astype(np.int64) * MOST_NTH + n[rows] for g, n, rows in zip(groups.of, nth, told, strict=True)]
+    used, index = np.unique(np.concatenate(pairs), return_inverse=True)
+    cut = np.cumsum([0, *[len(rows) for rows in told]])
+    key = [g.copy() for g in groups.of]
+    for mine, rows, (low, high) in zip(key, told, pairwise(cut.tolist()), strict=True):
+        mine[rows] = len(groups) + index[low:high]
+    part_group = np.concatenate([np.arange(len(groups)), used // MOST_NTH]).astype(np.int32)
+    return key, part_group, np.concatenate([np.full(len(groups), -1), used % MOST_NTH]).astype(np.int32)
+
+
+def _beside(spans: RankSpans, groups: Groups, parts: _Parts, index: int, bent: tuple[Float32, Float32]) -> Spans:
+    """The spans of one rank, ``index``-th of those profiled, beside their baselines."""
+    sure, free = bent
+    of = parts.of[index]
+    away = spans.value - sure - parts.median.astype(np.float32)[of]
+    away -= np.clip(away, np.minimum(free, 0), np.maximum(free, 0))
+    width = np.where(parts.count >= MIN_SPANS, parts.spread, np.nan).astype(np.float32)[of]
+    return Spans(
+        rank=spans.rank,
+        tree=spans.tree,
+        step=spans.step,
+        own=spans.own,
+        group=groups.of[index],
+        order=spans.order,
+        runs=groups.runs[index],
+        baseline=of,
+        normal=(spans.value - away).astype(np.float32),
+        residual=(away / width).astype(np.float32),
+        calls=groups.calls,
+    )
+
+
+def _table(parts: _Parts, groups: Groups, classes: Classes, trend: Trend) -> Baselines:
+    mine = [groups.places[int(g)] for g in parts.group.tolist()]
+    return Baselines(
+        name=[place.name for place in mine],
+        place=[_nth_text(place.place, n) for place, n in zip(mine, parts.nth.tolist(), strict=True)],
+        phase=[classes.text[place.cls] for place in mine],
+        layer=np.array([place.layer for place in mine], dtype=np.uint8),
+        count=parts.count.astype(np.int32),
+        median=np.round(np.exp(parts.median)).astype(np.int64),
+        spread=parts.spread,
+        total=parts.total.astype(np.int64),
+        calls=np.where(parts.nth >= 0, 1.0, groups.calls[parts.group]),
+        slope=trend.slope[parts.group],
+        pivot=trend.pivot[parts.group],
+    )
+
+
+def _nth_text(place: str, nth: int) -> str:
+    return f"{place} #{nth + 1}" if nth >= 0 else place
+
+
+_EMPTY = Baselines(
+    name=[],
+    place=[],
+    phase=[],
+    layer=np.empty(0, np.uint8),
+    count=np.empty(0, np.int32),
+    median=np.empty(0, np.int64),
+    spread=np.empty(0),
+    total=np.empty(0, np.int64),
+    calls=np.empty(0),
+    slope=np.empty(0),
+    pivot=np.empty(0),
+)

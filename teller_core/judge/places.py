@@ -1,0 +1,103 @@
+"""Where a span stands: its name and its chain of operators, modules and annotations, alike in every step and layer."""
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+from teller_core.data.table import Int32, Int64
+from teller_core.data.trace import Layer, Trace
+from teller_core.data.tree import ROOT, Tree
+
+IDS = re.compile(r",? (?:op_id|seq) = \d+")
+"""Numbers that emit_nvtx writes into names and that differ at every call."""
+DIGITS = re.compile(r"\d+")
+MODULE = "nn.Module"
+"""Python frames with this prefix are modules: they tell a place. Other frames are passed over."""
+NUMBERED = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
+"""Layers whose names count things (tokens, layers, lines of code) and are alike but for the numbers."""
+PLACE_LENGTH = 240
+NAME_LENGTH = 80
+
+
+def plain_name(name: str, layer: int) -> str:
+    """``name`` without what differs from call to call: ids everywhere, numbers where the layer counts things."""
+    name = IDS.sub("", name)
+    return DIGITS.sub("#", name) if layer in NUMBERED else name
+
+
+def symbols(trace: Trace) -> tuple[Int64, Int64]:
+    """int64 a row: a number for its plain name (never 0), and the same as a link of chains: 0 for Python frames that are
+    no modules.
+    """
+    used = np.unique(trace.name.astype(np.int64) * 256 + trace.layer)
+    kinds: list[tuple[int, int]] = [(int(key) >> 8, int(key) & 255) for key in used]
+    table = np.array([_digest(trace.names[n], layer) for n, layer in kinds], dtype=np.int64)
+    frame = np.array([_is_frame(trace.names[n], layer) for n, layer in kinds], dtype=np.bool_)
+    lookup = np.zeros(256 * len(trace.names), dtype=np.int32)
+    lookup[used] = np.arange(len(used), dtype=np.int32)
+    index = lookup[trace.name.astype(np.int64) * 256 + trace.layer]
+    return table[index], np.where(frame, 0, table)[index]
+
+
+def place_of(tree: Tree, row: int, top: int, path: int) -> str:
+    """The chain above ``row`` down from ``top``, as text. What is too long loses its beginning and gains a short hash of the
+    whole, so that equal text means an equal place.
+    """
+    trace = tree.trace
+    names: list[str] = []
+    above = int(tree.parent[row])
+    while above != ROOT and above >= top:
+        name, layer = trace.names[int(trace.name[above])], int(trace.layer[above])
+        if not _is_frame(name, layer):
+            names.append(plain_name(name, layer)[:NAME_LENGTH])
+        above = int(tree.parent[above])
+    text = " > ".join(reversed(names))
+    return text if len(text) <= PLACE_LENGTH else f"{path:016x} > {text[-PLACE_LENGTH:].partition(' > ')[2]}"
+
+
+def step_rows(rows: int, step: Int32, low: Int32, high: Int32) -> tuple[Int32, Int32]:
+    """int32 a row: the step it belongs to, -1 for none, and the first row of that step (the row itself for none).
+
+    Steps own ``range(low, high)``; of nested ranges the inner one owns its rows.
+    """
+    owner = np.full(rows, -1, dtype=np.int32)
+    top = np.arange(rows, dtype=np.int32)
+    for i in np.argsort(low - high, kind="stable").tolist():
+        owner[low[i] : high[i]] = step[i]
+        top[low[i] : high[i]] = low[i]
+    return owner, top
+
+
+def own_time(tree: Tree) -> Int64:
+    """int64 ns: what each row takes itself. On the host: its time less that of its children on the same lane. On a device:
+    what it adds to the end of its stream, so that of two kernels that overlap the second counts what it adds.
+    """
+    own = tree.self_time()
+    trace = tree.trace
+    device = np.flatnonzero(trace.on_device)
+    if not len(device):
+        return own
+    order = device[np.lexsort((trace.start[device], trace.lane[device]))]
+    start, end, lane = trace.start[order], trace.end[order], trace.lane[order].astype(np.int64)
+    zero = int(start.min())
+    shift = lane * (int(end.max()) - zero + 1)  # lanes one after another: one running maximum serves all of them
+    reach = np.maximum.accumulate(end - zero + shift)
+    before = np.append(np.int64(-1), reach[:-1])
+    own[order] = np.maximum(end - zero + shift - np.maximum(start - zero + shift, before), 0)
+    return own
+
+
+def names_where(names: Sequence[str], pattern: re.Pattern[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """bool a name: whether ``pattern`` is found in it."""
+    return np.array([pattern.search(name) is not None for name in names], dtype=np.bool_)
+
+
+def _is_frame(name: str, layer: int) -> bool:
+    return layer == Layer.PYTHON and not name.startswith(MODULE)
+
+
+def _digest(name: str, layer: int) -> int:
+    text = plain_name(name, layer).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True) | 1
