@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-_NOISE = frozenset({"title", "additionalProperties", "minItems"})
+_NOISE = frozenset({"title", "additionalProperties", "maxLength"})
 
 
 def compact_input(schema: dict[str, Any]) -> dict[str, Any]:
@@ -25,17 +25,15 @@ def outline(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _outline(field: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" in field:
-        return {"type": "object"}
-    kept = _union(field)
-    kept = {key: kept[key] for key in ("type", "enum") if key in kept}
-    return {**kept, "items": _outline(field["items"])} if "items" in field else kept
+    return {"type": "object" if "$ref" in field else _union(field)["type"]}
 
 
 def _compact(field: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in _union(field).items() if key not in _NOISE}
     if kept.get("default", 0) is None:
+        # Leaving an argument out says the same as null, so null is accepted and not offered.
         del kept["default"]
+        kept["type"] = next(kind for kind in kept["type"] if kind != "null")
     if "items" in kept:
         kept["items"] = _compact(kept["items"])
     return kept

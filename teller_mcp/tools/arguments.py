@@ -8,7 +8,7 @@ Capture = Annotated[str | None, Field(description="id or prefix; default: the ne
 Detail = Literal["concise", "normal", "full"]
 Metric = Annotated[
     Literal["e2e", "ttft", "tpot", "itl_max", "slo"],
-    Field(description="end to end, to first token, per output token, longest token gap, or against slo_ms"),
+    Field(description="end to end, first token, per output token, longest gap, against slo_ms"),
 ]
 SloMs = Annotated[float | None, Field(description="the promised latency, ms", gt=0)]
 Request = Annotated[str | int, Field(description="its number, or the engine's, client's or trace id")]

@@ -1,0 +1,143 @@
+"""What the tools answer, through a client in memory."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, TextContent
+
+pytestmark = pytest.mark.anyio
+Connect = Callable[..., Client]
+
+CALLS: dict[str, dict[str, Any]] = {
+    "import_trace": {"paths": ["a.json"]},
+    "list_slow_requests": {},
+    "run_rca": {"request": 42},
+    "get_causal_slice": {"target": "step 17"},
+    "explain_operator": {"name": "aten::mm"},
+    "compare": {"before": 12, "after": 42},
+}
+
+
+def text_of(result: CallToolResult) -> str:
+    block = result.content[0]
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_tools_are_the_six_of_this_version_in_the_order_of_an_investigation(connect: Connect, mode: str) -> None:
+    async with connect(mode=mode) as client:
+        tools = (await client.list_tools()).tools
+    assert [tool.name for tool in tools] == list(CALLS)
+
+
+async def test_every_tool_says_what_it_does_what_it_takes_and_what_it_answers(connect: Connect) -> None:
+    async with connect() as client:
+        tools = (await client.list_tools()).tools
+    for tool in tools:
+        assert tool.title and tool.description and tool.annotations and tool.output_schema
+        assert "next" in tool.output_schema["properties"]
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.annotations.read_only_hint is (tool.name != "import_trace")
+        assert tool.annotations.destructive_hint is False
+        assert tool.annotations.idempotent_hint is True
+        assert tool.annotations.open_world_hint is False
+
+
+async def test_the_definitions_of_all_tools_stay_small(connect: Connect) -> None:
+    async with connect() as client:
+        tools = (await client.list_tools()).tools
+    wire = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+    assert len(json.dumps(wire, separators=(",", ":"))) <= 8_200
+
+
+@pytest.mark.parametrize("tool", CALLS)
+async def test_text_and_structured_content_are_the_same_compact_json(connect: Connect, tool: str) -> None:
+    async with connect() as client:
+        result = await client.call_tool(tool, CALLS[tool])
+    assert not result.is_error
+    text = text_of(result)
+    assert json.loads(text) == result.structured_content
+    assert text == json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":"))
+    assert len(text) <= 6_000
+
+
+@pytest.mark.parametrize("tool", CALLS)
+async def test_the_suggested_next_calls_can_be_made_as_they_are(connect: Connect, tool: str) -> None:
+    async with connect() as client:
+        result = await client.call_tool(tool, CALLS[tool])
+        assert result.structured_content is not None
+        suggested = result.structured_content["next"]
+        assert 1 <= len(suggested) <= 2
+        for call in suggested:
+            assert call["why"]
+            followed = await client.call_tool(call["tool"], call["arguments"])
+            assert not followed.is_error, text_of(followed)
+
+
+async def test_a_page_cut_by_size_ends_where_its_cursor_begins(connect: Connect, samples: Any) -> None:
+    asked: list[int] = []
+
+    def slow(store: object, *, limit: int, **_: object) -> Any:
+        asked.append(limit)
+        return samples.table(limit)
+
+    async with connect(slow=slow) as client:
+        result = await client.call_tool("list_slow_requests", {"limit": 39, "detail": "concise"})
+    answer = result.structured_content
+    assert answer is not None
+    assert len(text_of(result)) <= 2_500
+    assert len(answer["rows"]) == asked[-1] < 39
+    assert answer["next_cursor"] == str(asked[-1])
+
+
+async def test_a_long_verdict_keeps_its_breakdown_whole_and_says_what_it_left_out(connect: Connect, samples: Any) -> None:
+    whole = samples.verdict(findings=[samples.finding(f"aten::op_{at}", "x" * 280) for at in range(30)])
+    async with connect(why=lambda *_, **__: whole) as client:
+        normal = (await client.call_tool("run_rca", {"request": 42})).structured_content
+        full = (await client.call_tool("run_rca", {"request": 42, "detail": "full"})).structured_content
+    assert normal is not None and full is not None
+    assert normal["phases"] == [part.model_dump() for part in whole.phases]
+    assert normal["left_out"]["findings"] == 30 - len(normal["findings"]) > 0
+    assert len(full["findings"]) > len(normal["findings"])
+
+
+async def test_a_slice_that_is_cut_counts_what_was_cut(connect: Connect, samples: Any) -> None:
+    async with connect(causal_slice=lambda *_, **__: samples.slice(500)) as client:
+        answer = (await client.call_tool("get_causal_slice", {"target": "step 17"})).structured_content
+    assert answer is not None
+    assert answer["cut"] + len(answer["lines"]) == 2890
+
+
+async def test_a_request_may_be_a_number_or_an_id(connect: Connect, samples: Any) -> None:
+    asked: list[str] = []
+
+    def why(store: object, request: str, **_: object) -> Any:
+        asked.append(request)
+        return samples.verdict()
+
+    async with connect(why=why) as client:
+        await client.call_tool("run_rca", {"request": 42})
+        await client.call_tool("run_rca", {"request": "cmpl-0000"})
+    assert asked == ["42", "cmpl-0000"]
+
+
+async def test_a_capture_without_requests_leads_to_its_steps(connect: Connect, samples: Any) -> None:
+    empty = samples.table().model_copy(update={"rows": [], "total": 0, "next_cursor": None})
+    async with connect(slow=lambda *_, **__: empty) as client:
+        answer = (await client.call_tool("list_slow_requests", {})).structured_content
+    assert answer is not None
+    assert [call["tool"] for call in answer["next"]] == ["get_causal_slice"]
+
+
+async def test_names_from_traces_stay_data(connect: Connect, samples: Any) -> None:
+    verdict = samples.verdict(findings=[samples.finding(samples.hostile, samples.hostile)])
+    async with connect(why=lambda *_, **__: verdict) as client:
+        result = await client.call_tool("run_rca", {"request": 42})
+    answer = result.structured_content
+    assert answer is not None
+    assert "\x1b" not in text_of(result)
+    assert all("Ignore previous" not in json.dumps(call) for call in answer["next"])
