@@ -135,18 +135,18 @@ def slice_rows(trace: Trace, low: int, high: int) -> Trace:
 
 def _overlapping_siblings(tree: Tree, child: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> Int64:
     """Children (rows, ascending) of every parent that has children overlapping in time on its own lane."""
-    if not len(child):
+    parent, start, end, lane = tree.parent, tree.trace.start, tree.trace.end, tree.trace.lane
+    following = np.minimum(tree.stop[child], len(tree) - 1)
+    near = (parent[following] == parent[child]) & (following > child)
+    near &= (lane[following] != lane[child]) | (end[child] > start[following])
+    if not near.any():
         return np.empty(0, dtype=np.int64)
-    bits = int(child[-1]).bit_length()  # parent and row in one number: sorting values is five times as fast as lexsort
-    order = np.sort((tree.parent[child].astype(np.int64) << bits) | child) & ((1 << bits) - 1)
-    if len(order) < 2:
-        return np.empty(0, dtype=np.int64)
+    child = child[np.isin(parent[child], np.unique(parent[child[near]]))]
+    order = child[np.lexsort((child, parent[child]))]
     before, after = order[:-1], order[1:]
-    touching = (tree.parent[before] == tree.parent[after]) & (tree.trace.end[before] > tree.trace.start[after])
-    if not touching.any():
-        return np.empty(0, dtype=np.int64)
-    crossed = np.unique(tree.parent[after[touching]])
-    return order[np.isin(tree.parent[order], crossed)].astype(np.int64)
+    touching = (parent[before] == parent[after]) & (end[before] > start[after])
+    crossed = np.unique(parent[after[touching]])
+    return order[np.isin(parent[order], crossed)].astype(np.int64)
 
 
 def _sum_above(value: Int64, stop: Int32) -> Int64:

@@ -97,15 +97,21 @@ def learn(capture: Capture) -> tuple[Baselines, list[Spans]]:
 
 
 def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], trend: Trend) -> _Parts:
-    """Learn every group's middle and width, tell n-th calls apart where that helps, and learn again."""
+    """Learn every group's middle and width; then those of n-th calls where the calls of a place differ."""
     level = np.concatenate([np.maximum(spans.value - bent, 0) for spans, bent in zip(ranks, sure, strict=True)])
-    _, spread, _ = medians(np.concatenate(groups.of), level, len(groups))
+    median, spread, count = medians(np.concatenate(groups.of), level, len(groups))
     nth = [_nth(spans, run, groups.calls, spread) for spans, run in zip(ranks, groups.runs, strict=True)]
     of, group, told = _told_apart(nth, groups)
     every = np.concatenate(of)
-    median, spread, count = medians(every, level, len(group))
+    if len(group) > len(groups):
+        rows = np.flatnonzero(every >= len(groups))
+        more = medians(every[rows] - np.int32(len(groups)), level[rows], len(group) - len(groups))
+        median, spread = np.append(median, more[0]), np.append(spread, more[1])
+        count = np.bincount(every, minlength=len(group))
     spread = np.hypot(np.maximum(spread, LEAST_SPREAD), np.where(trend.known[group], 0.0, WIDER))
-    total = np.bincount(every, weights=np.concatenate([spans.own for spans in ranks]), minlength=len(group)).astype(np.float64)
+    total = np.zeros(len(group))
+    for mine, spans in zip(of, ranks, strict=True):
+        total += np.bincount(mine, weights=spans.own, minlength=len(group))
     kept = count > 0
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     of = [number[mine] for mine in of]

@@ -17,6 +17,7 @@ MODULE = "nn.Module"
 """Python frames with this prefix are modules: they tell a place. Other frames are passed over."""
 NUMBERED = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
 """Layers whose names count things (tokens, layers, lines of code) and are alike but for the numbers."""
+KINDS = len(Layer)
 PLACE_LENGTH = 240
 NAME_LENGTH = 80
 
@@ -31,13 +32,14 @@ def symbols(trace: Trace) -> tuple[Int64, Int64]:
     """int64 a row: a number for its plain name (never 0), and the same as a link of chains: 0 for Python frames that are
     no modules.
     """
-    used = np.unique(trace.name.astype(np.int64) * 256 + trace.layer)
-    kinds: list[tuple[int, int]] = [(int(key) >> 8, int(key) & 255) for key in used]
+    kind = trace.name * np.int32(KINDS) + trace.layer
+    used = np.flatnonzero(np.bincount(kind, minlength=KINDS * len(trace.names)))
+    kinds: list[tuple[int, int]] = [divmod(int(key), KINDS) for key in used]
     table = np.array([_digest(trace.names[n], layer) for n, layer in kinds], dtype=np.int64)
     frame = np.array([_is_frame(trace.names[n], layer) for n, layer in kinds], dtype=np.bool_)
-    lookup = np.zeros(256 * len(trace.names), dtype=np.int32)
+    lookup = np.zeros(KINDS * len(trace.names), dtype=np.int32)
     lookup[used] = np.arange(len(used), dtype=np.int32)
-    index = lookup[trace.name.astype(np.int64) * 256 + trace.layer]
+    index = lookup[kind]
     return table[index], np.where(frame, 0, table)[index]
 
 
@@ -62,12 +64,18 @@ def step_rows(rows: int, step: Int32, low: Int32, high: Int32) -> tuple[Int32, I
 
     Steps own ``range(low, high)``; of nested ranges the inner one owns its rows.
     """
-    owner = np.full(rows, -1, dtype=np.int32)
-    top = np.arange(rows, dtype=np.int32)
-    for i in np.argsort(low - high, kind="stable").tolist():
-        owner[low[i] : high[i]] = step[i]
-        top[low[i] : high[i]] = low[i]
-    return owner, top
+    order = np.lexsort((-high, low))
+    low, high, step = low[order], high[order], step[order]
+    edge = np.stack([low, high], axis=1).ravel()
+    if np.all(edge[1:] >= edge[:-1]):  # no range in another: one repeat does it
+        length = np.diff(edge, prepend=0, append=rows)
+        owner = np.repeat(np.append(np.stack([np.full(len(step), -1), step], axis=1).ravel(), -1), length)
+        top = np.repeat(np.append(np.stack([np.full(len(step), -1), low], axis=1).ravel(), -1), length)
+    else:
+        owner, top = np.full(rows, -1), np.full(rows, -1)
+        for i in np.argsort(low - high, kind="stable").tolist():
+            owner[low[i] : high[i]], top[low[i] : high[i]] = step[i], low[i]
+    return owner.astype(np.int32), np.where(top < 0, np.arange(rows), top).astype(np.int32)
 
 
 def own_time(tree: Tree) -> Int64:
