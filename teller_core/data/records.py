@@ -31,6 +31,7 @@ class FileRead(NamedTuple):
     bytes: int
     content_hash: str
     clock: str = "unix"
+    """``unix``: ns since 1970. ``wall``: a clock of unknown zone, read as UTC. ``local``: an unknown zero."""
     events_in_file: int = 0
     events_kept: int = 0
     events_other: Mapping[str, int] = {}
@@ -46,7 +47,7 @@ class Decision(NamedTuple):
     start: int
     dur: int
     tokens: Mapping[str, int]
-    """Tokens to compute, by the engine's request id."""
+    """Tokens to compute, by the engine's request id; -1 where only the ids were recorded."""
     preempted: Sequence[str] = ()
     finished: Sequence[str] = ()
     prompt: Mapping[str, int] = {}
@@ -55,6 +56,14 @@ class Decision(NamedTuple):
     """Tokens already in the KV cache before this step (cached prefix included)."""
     cached: Mapping[str, int] = {}
     """Prefix-cache hits of requests scheduled for the first time."""
+    resumed: Sequence[str] = ()
+    """Requests scheduled again after a preemption."""
+    output: Sequence[str] | None = None
+    """Requests that get a token out of this step; None where that was not recorded."""
+    waiting: int | None = None
+    """Requests left in the queue."""
+    number: int | None = None
+    """Counts the decisions of a process, where it was recorded: its Execution carries the same number."""
 
 
 class Execution(NamedTuple):
@@ -65,6 +74,8 @@ class Execution(NamedTuple):
     dur: int
     tokens: Mapping[str, int] | None = None
     """Tokens by request id, where the worker saw them."""
+    number: int | None = None
+    """That of its Decision, where it was recorded."""
 
 
 class Iteration(NamedTuple):
@@ -87,6 +98,8 @@ class Iteration(NamedTuple):
     """0 to 1."""
     line: int | None = None
     """Position in ``Recording.lines`` of the line it came from."""
+    before: bool = False
+    """The line was written when the step was chosen: ``time`` bounds its end from below, not from above."""
 
 
 class RequestFact(NamedTuple):
@@ -153,8 +166,31 @@ class Sample(NamedTuple):
     process: Process | None
     time: int
     name: str
-    """With its unit: run_ns, run_queue_wait_ns, write_bytes, pressure_cpu_some_us, ..."""
+    """With its unit: run_ns, run_queue_wait_ns, write_bytes, pressure_cpu_some_us, ... Those of one thread begin with thread_."""
     value: int
+    thread: int | None = None
+
+
+class CollectiveFact(NamedTuple):
+    """One collective of one rank, from a flight recorder: which one it was, not how long it took."""
+
+    process: Process
+    time: int
+    """When the rank called it."""
+    group: str
+    """The process group's id; ``members`` are its ranks where the file lists them."""
+    members: Sequence[int]
+    sequence: int
+    """Ranks that call the same sequence number of the same group meet. Point-to-point calls count apart."""
+    name: str
+    """The producer's word: ``gloo:all_reduce``, ``nccl:send 0->1``."""
+    point_to_point: bool = False
+    elements: int | None = None
+    """Numbers of the input tensors together."""
+    dtype: str = ""
+    state: str = ""
+    started: int = UNKNOWN
+    finished: int = UNKNOWN
 
 
 class Metric(NamedTuple):
@@ -191,6 +227,7 @@ class Recording:
     files: list[FileRead] = field(default_factory=list[FileRead])
     traces: list[tuple[int, Trace]] = field(default_factory=list[tuple[int, Trace]])
     """Each with the position of its file in ``files``."""
+    collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
     decisions: list[Decision] = field(default_factory=list[Decision])
     executions: list[Execution] = field(default_factory=list[Execution])
     iterations: list[Iteration] = field(default_factory=list[Iteration])

@@ -1,0 +1,36 @@
+"""``bundle.json``: what our recorder says about the folder it wrote: the engine, the host where it was recorded."""
+
+from pathlib import Path
+from typing import cast
+
+from teller_core.errors import FormatError
+from teller_core.ingest.found import Found, Place, Progress
+from teller_core.ingest.jsonl import json_object, text_of
+from teller_core.ingest.source import open_source
+
+NAME = "bundle_file"
+MAX_BYTES = 1 << 20
+
+
+def sniff(head: bytes) -> bool:
+    """Whether it is a JSON object with a schema number and an engine."""
+    row = json_object(head)
+    return row is not None and isinstance(row.get("schema"), int) and "engine" in row
+
+
+def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
+    """The engine. Errors: FormatError where it is no JSON object or too large."""
+    with open_source(path) as source:
+        room = bytearray(MAX_BYTES)
+        row = json_object(bytes(room[: source.fill(memoryview(room))]))
+    if row is None:
+        raise FormatError(path.name, "it is no bundle description", "Record the bundle again")
+    return Found(events=1, kept=1, engine=text_of(row.get("engine"), 32))
+
+
+def host_name(path: Path) -> str:
+    """The machine that a bundle was recorded on, empty where its description does not say."""
+    with open_source(path) as source:
+        room = bytearray(MAX_BYTES)
+        row = json_object(bytes(room[: source.fill(memoryview(room))])) or {}
+    return text_of(cast(object, row.get("host_name")), 64)

@@ -1,0 +1,50 @@
+"""Numbers of JSON and of log lines made int64 nanoseconds without passing through a float."""
+
+from decimal import Decimal, InvalidOperation
+
+from teller_core.data.table import UNKNOWN
+
+LARGEST = 2**62
+"""No time or count beyond this is believed: sums of two still fit an int64."""
+
+NS_PER_S, NS_PER_MS, NS_PER_US = 1_000_000_000, 1_000_000, 1_000
+
+
+def whole(value: object) -> int | None:
+    """``value`` where it is an integer that int64 holds with room to spare, else None. A bool is no integer."""
+    if type(value) is int and -LARGEST < value < LARGEST:
+        return value
+    return None
+
+
+def count(value: object) -> int | None:
+    """``value`` where it is an integer from 0, else None."""
+    number = whole(value)
+    return number if number is not None and number >= 0 else None
+
+
+def scaled(value: object, factor: int) -> int | None:
+    """int: ``value`` (int, Decimal or decimal text) times ``factor``, rounded half to even; None where it is no number."""
+    if type(value) is int:
+        return whole(value * factor)
+    if not isinstance(value, str | Decimal):
+        return None
+    try:
+        exact = Decimal(value)
+    except InvalidOperation:
+        return None
+    if not exact.is_finite() or exact.adjusted() > 19:
+        return None
+    return whole(int((exact * factor).to_integral_value()))
+
+
+def unix_ns(value: object) -> int:
+    """int ns of a Unix time in seconds, milliseconds, microseconds or nanoseconds, told apart by size; else UNKNOWN.
+
+    A second count reaches 10**11 in the year 5138, a millisecond count passed it in 1973.
+    """
+    for limit, factor in ((10**11, NS_PER_S), (10**14, NS_PER_MS), (10**17, NS_PER_US), (LARGEST, 1)):
+        time = scaled(value, factor)
+        if time is not None and 0 < time < limit * factor:
+            return time
+    return UNKNOWN

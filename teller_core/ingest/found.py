@@ -1,0 +1,75 @@
+"""What a reader is told about a file, and what it hands back."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from teller_core.data.records import (
+    ClientRecord,
+    CollectiveFact,
+    Decision,
+    Execution,
+    Iteration,
+    LogLine,
+    Metric,
+    Pause,
+    Process,
+    RequestFact,
+    RequestSpan,
+    Sample,
+)
+from teller_core.data.trace import Trace
+
+Progress = Callable[[int], None]
+"""Called now and then with the bytes of the file read so far."""
+
+
+class Place(NamedTuple):
+    """Where a file stands in its capture, and what reading it may need to know."""
+
+    host: str = ""
+    bundle: bool = False
+    """``host`` is told by the folder, for all files alike: what a file itself says of it gives way."""
+    file: int = 0
+    """Position in ``Recording.files``."""
+    near: int = 0
+    """Unix ns in the year, give or take half, of stamps that name none."""
+    keep_prompts: bool = False
+    salt: bytes = b""
+    """Makes the hash that stands for a prompt useless outside this capture."""
+
+
+@dataclass
+class Found:
+    """What one file held. Readers fill it; positions of lines count from 0 within the file."""
+
+    clock: str = "unix"
+    events: int = 0
+    kept: int = 0
+    other: Counter[str] = field(default_factory=Counter[str])
+    problems: Counter[str] = field(default_factory=Counter[str])
+    trace: Trace | None = None
+    decisions: list[Decision] = field(default_factory=list[Decision])
+    executions: list[Execution] = field(default_factory=list[Execution])
+    iterations: list[Iteration] = field(default_factory=list[Iteration])
+    requests: list[RequestFact] = field(default_factory=list[RequestFact])
+    clients: list[ClientRecord] = field(default_factory=list[ClientRecord])
+    spans: list[RequestSpan] = field(default_factory=list[RequestSpan])
+    pauses: list[Pause] = field(default_factory=list[Pause])
+    samples: list[Sample] = field(default_factory=list[Sample])
+    metrics: list[Metric] = field(default_factory=list[Metric])
+    lines: list[LogLine] = field(default_factory=list[LogLine])
+    collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
+    processes: list[Process] = field(default_factory=list[Process])
+    """Processes whose role or rank the file tells."""
+    engine: str = ""
+    redactions: int = 0
+
+
+Read = Callable[[Path, Place, Progress | None], Found]
+"""Reads a file. Errors: TellerError for a file that is not what it seemed, or cut short."""
+
+Sniff = Callable[[bytes], bool]
+"""Whether the first expanded bytes of a file are of the format."""

@@ -1,0 +1,76 @@
+"""Lines of a file, in bounded memory, and lines that hold one JSON object each."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from teller_core.ingest.source import Source, open_source
+
+BLOCK = 1 << 20
+MAX_LINE = 1 << 20
+"""Bytes of one line that are kept. The rest is skipped, and counted by whoever reads."""
+
+
+def lines(source: Source) -> Iterator[tuple[bytes, int]]:
+    """Each line of ``source`` without its end, and how many of its bytes were left out. Any file takes bounded memory.
+
+    Errors: those of :meth:`Source.fill`.
+    """
+    room = bytearray(BLOCK)
+    begun, skipped = b"", 0
+    while got := source.fill(memoryview(room)):
+        pieces = bytes(room[:got]).split(b"\n")
+        for piece in pieces[:-1]:
+            line = begun + piece if begun else piece
+            yield line[:MAX_LINE], skipped + max(0, len(line) - MAX_LINE)
+            begun, skipped = b"", 0
+        begun += pieces[-1]
+        if len(begun) > MAX_LINE:
+            skipped += len(begun) - MAX_LINE
+            begun = begun[:MAX_LINE]
+    if begun:
+        yield begun, skipped
+
+
+def file_lines(path: Path) -> Iterator[tuple[bytes, int]]:
+    """:func:`lines` of the file at ``path``."""
+    with open_source(path) as source:
+        yield from lines(source)
+
+
+def json_object(line: bytes | str) -> dict[str, Any] | None:
+    """The JSON object that ``line`` holds, its fractions as Decimal; None where it holds none."""
+    try:
+        value: object = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def objects(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The object of each line of ``path`` that is not blank; None for a line that holds none."""
+    for line, skipped in file_lines(path):
+        if skipped:
+            yield None
+        elif line and not line.isspace():
+            yield json_object(line)
+
+
+def text_of(value: object, limit: int = 200) -> str:
+    """``value`` where it is text, cut at ``limit`` characters and without characters that do not show; else empty."""
+    if not isinstance(value, str):
+        return ""
+    cut = value[:limit]
+    return cut if cut.isprintable() else "".join(c for c in cut if c.isprintable())
+
+
+def first_object(head: bytes) -> dict[str, Any] | None:
+    """The JSON object on the first line of ``head`` that is not blank; None where it is not one, or is cut."""
+    stripped = head.lstrip()
+    return json_object(stripped.split(b"\n", 1)[0]) if stripped.startswith(b"{") else None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")

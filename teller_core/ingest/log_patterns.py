@@ -1,0 +1,63 @@
+"""The log lines that are known, as ``log_patterns.toml`` lists them."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+
+class Pattern(NamedTuple):
+    """One known kind of line. See ``log_patterns.toml`` for what each field means."""
+
+    id: str
+    key: str
+    regex: re.Pattern[str]
+    find: Mapping[str, re.Pattern[str]]
+    covers: bool
+    versions: str
+    sample: str
+    fields: Mapping[str, str]
+
+
+class Known(NamedTuple):
+    """What a pattern read from a message."""
+
+    pattern: Pattern
+    fields: dict[str, str]
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """All patterns, in the order in which they are tried."""
+    listed = tomllib.loads(Path(__file__).with_name("log_patterns.toml").read_text("utf-8"))["pattern"]
+    return tuple(_pattern(cast("dict[str, Any]", entry)) for entry in listed)
+
+
+def recognize(message: str) -> Known | None:
+    """The first pattern that reads ``message``, with its fields; None where none does."""
+    for pattern in patterns():
+        if pattern.key not in message:
+            continue
+        match = pattern.regex.match(message) if pattern.covers else pattern.regex.search(message)
+        if match is not None:
+            fields = {name: value for name, value in match.groupdict().items() if value is not None}
+            for name, regex in pattern.find.items():
+                if (found := regex.search(message)) is not None:
+                    fields[name] = found[1]
+            return Known(pattern, fields)
+    return None
+
+
+def _pattern(entry: Mapping[str, Any]) -> Pattern:
+    return Pattern(
+        entry["id"],
+        entry["key"],
+        re.compile(entry["regex"]),
+        {name: re.compile(regex) for name, regex in entry.get("find", {}).items()},
+        entry.get("covers", False),
+        entry["versions"],
+        entry["sample"],
+        entry["fields"],
+    )

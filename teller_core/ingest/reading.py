@@ -1,0 +1,178 @@
+"""Files in, one :class:`Recording` a capture out: every file goes to the reader of its format."""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from teller_core.data.records import FileRead, Process, Recording
+from teller_core.errors import FormatError, InputError, TellerError
+from teller_core.ingest import (
+    bundle_file,
+    client_records,
+    engine_log,
+    flight_recorder_json,
+    host_records,
+    kineto,
+    nvtx_tsv,
+    otel,
+    prometheus,
+    samples,
+)
+from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
+from teller_core.ingest.gather import Gathered
+from teller_core.ingest.planning import Group, apart, hosts_of, is_bundle, plan
+from teller_core.ingest.source import read_head
+
+__all__ = ["FORMATS", "Group", "apart", "content_id", "plan", "read_group"]
+
+HASH_BLOCK = 1 << 20
+GroupProgress = Callable[[str, int, int], None]
+
+
+def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
+    trace = kineto.read(path, progress=progress)
+    pid = trace.origin.pid or pid_in(path)
+    host = place.host if place.bundle else trace.origin.host or ""
+    trace = replace(trace, origin=replace(trace.origin, host=host or None, pid=pid))
+    found = Found(trace.origin.clock, trace.events_in_file, len(trace), trace=trace)
+    found.other.update(trace.events_other)
+    found.problems.update(trace.problems)
+    if pid:
+        found.processes.append(Process(host, pid, rank=trace.origin.rank))
+    return found
+
+
+def pid_in(path: Path) -> int | None:
+    """The process that our recorder names in ``torch-PID-T.json.gz``."""
+    match = re.match(r"torch-(\d{1,9})-", path.name)
+    return int(match[1]) if match else None
+
+
+FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
+    (bundle_file.NAME, bundle_file.sniff, bundle_file.read),
+    (host_records.NAME, host_records.sniff, host_records.read),
+    (samples.NAME, samples.sniff, samples.read),
+    (client_records.NAME, client_records.sniff, client_records.read),
+    (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
+    (otel.NAME, otel.sniff, otel.read),
+    (otel.OTLP, otel.sniff_otlp, otel.read_otlp),
+    (flight_recorder_json.NAME, flight_recorder_json.sniff, flight_recorder_json.read),
+    ("kineto", kineto.sniff, _kineto),
+    (prometheus.NAME, prometheus.sniff, prometheus.read),
+    (engine_log.NAME, engine_log.sniff, engine_log.read),
+)
+"""(name, sniff, read) in the order in which they are asked. A format is one file and one line here."""
+
+UNTRIED = frozenset({otel.OTLP})
+"""Formats whose reader has never seen a real file."""
+
+
+def read_group(group: Group, progress: GroupProgress | None = None, *, keep_prompts: bool = False) -> Recording:
+    """Everything that the files of ``group`` say. ``progress`` is called with a file's name, its bytes read and its size.
+
+    A file that was named itself and cannot be read raises its error. One that was met in a folder is kept as a
+    FileRead with a problem (``unknown_file``, ``unreadable_file``, ``broken_file``, or why it was left out): the rest
+    of the bundle still counts. Logs come last: stamps without a year take it from the other files.
+    """
+    gathered = Gathered(Recording(root=group.root))
+    known = _recognized(group, gathered.recording)
+    hosts, bundle = hosts_of(group), is_bundle(group.files)
+    salt = secrets.token_bytes(16)
+    for path, (name, read) in sorted(known.items(), key=lambda item: item[1][0] == engine_log.NAME):
+        size, near = path.stat().st_size, gathered.middle() or path.stat().st_mtime_ns
+        host = hosts.get(path.parent, "")
+        place = Place(host, bundle, len(gathered.recording.files), near, keep_prompts, salt)
+        told = partial(_tell, progress, path.name, size) if progress else None
+        found = _read(path, read, place, path in group.given, told)
+        gathered.add(_file_read(group, path, name, size, found), found)
+    return gathered.finish()
+
+
+def _tell(progress: GroupProgress, name: str, size: int, done: int) -> None:
+    progress(name, done, size)
+
+
+def content_id(recording: Recording) -> str:
+    """sha256 hex over the hashes of the files that were read: the same content has the same id under any names."""
+    hashes = sorted(file.content_hash for file in recording.files if file.content_hash)
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def format_of(path: Path) -> tuple[str, Read] | None:
+    """(name, reader) of the format of ``path``; None where it is of none. Errors: InputError, FormatError, LimitError."""
+    head = read_head(path)
+    return next(((name, read) for name, sniff, read in FORMATS if sniff(head)), None)
+
+
+def _recognized(group: Group, recording: Recording) -> dict[Path, tuple[str, Read]]:
+    """The files of a known format. Others become FileReads with their problem, or are refused if they were named."""
+    known: dict[Path, tuple[str, Read]] = {}
+    for path in group.files:
+        problem = "unknown_file"
+        try:
+            format_ = format_of(path)
+        except TellerError:
+            if path in group.given:
+                raise
+            format_, problem = None, "unreadable_file"
+        if format_ is not None:
+            known[path] = format_
+        elif path in group.given:
+            raise FormatError(
+                path.name, "its content is of no known format", "Name a trace, a log or a recorded bundle"
+            )
+        else:
+            recording.files.append(_left_out(group, path, problem))
+    recording.files.extend(_left_out(group, path, why) for path, why in group.skipped.items())
+    if not known:
+        raise InputError(group.name, "no file in it is of a known format", "Name traces, logs or a recorded bundle")
+    return known
+
+
+def _left_out(group: Group, path: Path, why: str) -> FileRead:
+    size = path.lstat().st_size
+    return FileRead(_name(group, path), "", size, "", events_other={}, problems={why: 1})
+
+
+def _name(group: Group, path: Path) -> str:
+    absolute = path.absolute()
+    root = group.root.absolute()
+    return str(absolute.relative_to(root)) if absolute.is_relative_to(root) else path.name
+
+
+def _read(path: Path, read: Read, place: Place, given: bool, progress: Progress | None) -> Found:
+    try:
+        return read(path, place, progress)
+    except TellerError:
+        if given:
+            raise
+        found = Found()
+        found.problems["broken_file"] += 1
+        return found
+
+
+def _file_read(group: Group, path: Path, name: str, size: int, found: Found) -> FileRead:
+    return FileRead(
+        _name(group, path),
+        name,
+        size,
+        _hash(path),
+        found.clock,
+        found.events,
+        found.kept,
+        dict(found.other),
+        dict(found.problems),
+        name in UNTRIED,
+    )
+
+
+def _hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(HASH_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
