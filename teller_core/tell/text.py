@@ -79,13 +79,21 @@ def milliseconds(value: float | None) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) -> list[str]:
-    """Rows under their heads, numbers to the right. The widest text column gives way where the page is too narrow."""
-    cells = [[_cell(cell) for cell in row] for row in rows]
-    numeric = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
-    widths = [max(len(column), *(len(row[at]) for row in cells), 1) for at, column in enumerate(columns)]
-    over = sum(widths) + 2 * (len(widths) - 1) - style.width
+    """Rows under their heads, numbers to the right. Columns without a single value are left out; heads stand on several
+    lines, and the widest column of words is cut, where the page is too narrow.
+    """
+    shown = [at for at in range(len(columns)) if any(row[at] not in (None, "") for row in rows)]
+    by_column = [_cells([row[at] for row in rows]) for at in shown]
+    cells = [list(row) for row in zip(*by_column, strict=True)]
+    numeric = [all(isinstance(row[at], int | float | None) for row in rows) for at in shown]
+    heads = [columns[at].replace("_", " ") for at in shown]
+    inner = [max(len(row[at]) for row in cells) for at in range(len(shown))]
+    widths = [max(len(head), wide) for head, wide in zip(heads, inner, strict=True)]
+    stacked = _overflow(widths, style) > 0
+    if stacked:
+        widths = [max(*map(len, head.split()), wide) for head, wide in zip(heads, inner, strict=True)]
     words = [at for at, is_number in enumerate(numeric) if not is_number]
-    if over > 0 and words:
+    if (over := _overflow(widths, style)) > 0 and words:
         widest = max(words, key=lambda at: widths[at])
         widths[widest] = max(8, widths[widest] - over)
 
@@ -96,15 +104,29 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) 
             for cell, width, is_number in zip(fitted, widths, numeric, strict=True)
         )
 
-    return [style.head(line([column.replace("_", " ") for column in columns])), *map(line, cells)]
+    return [*(style.head(line(row)) for row in _stack(heads, stacked)), *map(line, cells)]
 
 
-def _cell(cell: Cell) -> str:
-    if cell is None:
-        return "-"
-    if isinstance(cell, float):
-        return f"{cell:,.1f}" if abs(cell) >= 10 else f"{cell:.2f}"
-    return plain(str(cell), LONGEST_NAME)
+def _overflow(widths: Sequence[int], style: Style) -> int:
+    return sum(widths) + 2 * (len(widths) - 1) - style.width
+
+
+def _stack(heads: Sequence[str], stacked: bool) -> list[list[str]]:
+    """The lines of a table's head: one, or one a word, set at the bottom."""
+    parts = [head.split() if stacked else [head] for head in heads]
+    most = max(map(len, parts))
+    padded = [[""] * (most - len(part)) + part for part in parts]
+    return [list(line) for line in zip(*padded, strict=True)]
+
+
+def _cells(column: Sequence[Cell]) -> list[str]:
+    """The cells of one column, with as many decimals as its smallest and largest numbers ask for."""
+    sizes = [abs(cell) for cell in column if isinstance(cell, float) and cell]
+    digits = 3 if min(sizes, default=1.0) < 0.1 else 1 if max(sizes, default=0.0) >= 10 else 2
+    return [
+        "-" if cell is None else f"{cell:,.{digits}f}" if isinstance(cell, float) else plain(str(cell), LONGEST_NAME)
+        for cell in column
+    ]
 
 
 def _wrap(text: str, style: Style, first: str = "", rest: str | None = None) -> list[str]:
@@ -144,6 +166,10 @@ def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
 def _why(report: WhyReport, style: Style) -> list[str]:
     who = f"Request {report.request}" + (f" ({plain(report.engine_id, 40)})" if report.engine_id else "")
     steps = "unknown steps" if report.coverage.steps is None else f"{report.coverage.steps} steps"
+    seen = (
+        f"tier T{report.tier}, {report.coverage.profiled} of {steps} profiled, mapping {report.coverage.mapping}, "
+        f"capture {report.capture[:12]}"
+    )
     verdict = style.paint(VERDICTS[report.verdict], COLORS[report.verdict])
     ratios = [
         f"{ratio:.2f} x {what}"
@@ -158,10 +184,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[report.metric]}"),
         f"{verdict}  confidence {report.confidence:.2f}",
         *_wrap(report.reason, style),
-        style.dim(
-            f"tier T{report.tier}, {report.coverage.profiled} of {steps} profiled, mapping {report.coverage.mapping}, "
-            f"capture {report.capture[:12]}"
-        ),
+        *map(style.dim, _wrap(seen, style)),
     ]
     if ratios:
         lines.append(", ".join(ratios))
@@ -173,7 +196,9 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         lines += _finding(number, finding, style)
     lines += _bullets("Check next", report.next_checks, style)
     lines += _bullets("Not seen", report.not_seen, style)
-    return lines
+    step = report.findings[0].step if report.findings else None
+    target = f"request {report.request}" if step is None else f"step {step}"
+    return [*lines, "", style.dim(f"Look inside: teller slice {target} --capture {report.capture[:12]}")]
 
 
 def _finding(number: int, finding: Finding, style: Style) -> list[str]:
@@ -185,8 +210,8 @@ def _finding(number: int, finding: Finding, style: Style) -> list[str]:
     ]
     lines = [
         "",
-        style.head(f"{number}. {plain(finding.title)}") + f"  {finding.cause}, confidence {finding.confidence:.2f}",
-        *_wrap(", ".join(filter(None, where)), style, "   "),
+        *map(style.head, _wrap(finding.title, style, f"{number}. ")),
+        *_wrap(f"{finding.cause}, confidence {finding.confidence:.2f}, {', '.join(filter(None, where))}", style, "   "),
         *_wrap(_saving(finding), style, "   "),
     ]
     for item in finding.evidence:
@@ -222,8 +247,11 @@ def _slow(report: SlowReport, style: Style) -> list[str]:
     lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
     lines += table(report.columns, report.rows, style) if report.rows else ["No requests."]
     lines += ["", *_wrap(report.note, style)] if report.note else []
+    if report.rows and report.columns[0] == "request":
+        asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
+        lines += ["", style.dim(f"Ask why: teller why {asked}")]
     if report.next_cursor is not None:
-        lines += ["", style.dim(f"More: --cursor {report.next_cursor}")]
+        lines += [style.dim(f"More: --cursor {report.next_cursor}")]
     return lines
 
 
@@ -291,7 +319,7 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
     lines = [
         *_wrap(report.name, style),
         *_wrap(report.what_it_is, style),
-        f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}",
+        *_wrap(f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}", style),
     ]
     rows: list[list[Cell]] = [
         [place.place, place.phase, place.count, place.total_ms, place.median_ms, place.p95_ms]
@@ -299,7 +327,8 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
     ]
     if rows:
         lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
-    slowest = [f"{line.handle}  {milliseconds(line.dur_ms)}" for place in report.places for line in place.slowest]
+    calls = sorted({(line.dur_ms, line.handle) for place in report.places for line in place.slowest}, reverse=True)
+    slowest = [f"{handle}  {milliseconds(took)}" for took, handle in calls]
     lines += _bullets("Slowest calls", slowest[:5], style)
     lines += _bullets("Launched by", report.launched_by, style)
     lines += _bullets("Launches", report.launches, style)

@@ -170,7 +170,7 @@ async def test_what_a_library_prints_does_not_reach_stdout(
     connect: Connect, samples: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def why(*_: object, **__: object) -> Any:
-        print("noise")
+        print("noise")  # noqa: T201  # as a careless library would
         return samples.verdict()
 
     async with connect(why=why) as client:

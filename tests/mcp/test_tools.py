@@ -28,7 +28,9 @@ def text_of(result: CallToolResult) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_tools_are_the_six_of_this_version_in_the_order_of_an_investigation(connect: Connect, mode: str) -> None:
+async def test_the_tools_are_the_six_of_this_version_in_the_order_of_an_investigation(
+    connect: Connect, mode: str
+) -> None:
     async with connect(mode=mode) as client:
         tools = (await client.list_tools()).tools
     assert [tool.name for tool in tools] == list(CALLS)
@@ -94,7 +96,9 @@ async def test_a_page_cut_by_size_ends_where_its_cursor_begins(connect: Connect,
     assert answer["next_cursor"] == str(asked[-1])
 
 
-async def test_a_long_verdict_keeps_its_breakdown_whole_and_says_what_it_left_out(connect: Connect, samples: Any) -> None:
+async def test_a_long_verdict_keeps_its_breakdown_whole_and_says_what_it_left_out(
+    connect: Connect, samples: Any
+) -> None:
     whole = samples.verdict(findings=[samples.finding(f"aten::op_{at}", "x" * 280) for at in range(30)])
     async with connect(why=lambda *_, **__: whole) as client:
         normal = (await client.call_tool("run_rca", {"request": 42})).structured_content

@@ -1,0 +1,118 @@
+"""Pages for a terminal."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from teller_core.data.report import CapturesReport, DemoReport, TruthReport
+from teller_core.tell.text import Style, milliseconds, page, plain, table
+
+PLAIN = Style(width=80)
+
+
+def test_a_verdict_shows_its_cause_its_evidence_its_fix_and_what_was_not_seen(samples: Any) -> None:
+    shown = page(samples.verdict(), PLAIN)
+    for words in (
+        "Request 42 (cmpl-0000): 4,812 ms end to end",
+        "CAUSE FOUND  confidence 0.87",
+        "tier T3, 12 of 30 steps profiled, mapping recorded",
+        "1. Another process takes the CPU",
+        "span aten::mm, step 17, 811.9 ms, normally 21 ms, span 0:1234",
+        "790.9 ms sooner (600.0 ms to 950.0 ms)",
+        "Fix: Give the service cores of its own.",
+        "No profile overlaps 18 of its 30 steps.",
+        "teller slice step 17",
+    ):
+        assert words in shown
+
+
+def test_bars_show_shares_and_a_part_without_a_source_says_why(samples: Any) -> None:
+    lines = page(samples.verdict(), PLAIN).splitlines()
+    [decode] = [line for line in lines if line.startswith("  decode")]
+    [queue] = [line for line in lines if line.startswith("  queue")]
+    assert "73%" in decode and "25%" in queue
+    assert decode.count("\u2588") == pytest.approx(3 * queue.count("\u2588"), abs=2)
+    assert any("remote kv wait  not seen: the engine recorded no KV transfer" in line for line in lines)
+    assert "\u2588" not in page(samples.verdict(), Style(width=80, unicode=False))
+
+
+@pytest.mark.parametrize("verdict", ["normal", "typical_here", "could_not_tell"])
+def test_a_verdict_without_a_cause_is_a_page_too(samples: Any, verdict: str) -> None:
+    report = samples.verdict(verdict=verdict, findings=[], phases=[], resources=[], value_ms=None, explanation="")
+    shown = page(report, PLAIN)
+    assert verdict.replace("_", " ").upper() in shown
+    assert "Request 42 (cmpl-0000): - end to end" in shown
+    assert "teller slice request 42" in shown
+
+
+def test_a_saving_that_is_not_claimed_says_why(samples: Any) -> None:
+    finding = samples.finding().model_copy(update={"saving_ms": None, "saving_assumes": "no graph was recorded"})
+    assert "No saving is claimed: no graph was recorded" in page(samples.verdict(findings=[finding]), PLAIN)
+
+
+def test_nothing_from_a_trace_can_drive_the_terminal(samples: Any) -> None:
+    finding = samples.finding(samples.hostile, samples.hostile)
+    verdict = samples.verdict(findings=[finding], engine_id=samples.hostile, explanation=samples.hostile)
+    lines = [samples.slice(3).lines[0].model_copy(update={"text": samples.hostile, "handle": samples.hostile})]
+    cut = samples.slice().model_copy(update={"lines": lines})
+    capture = samples.capture().model_copy(update={"name": samples.hostile, "engine": samples.hostile})
+    for report in (verdict, cut, CapturesReport(captures=[capture])):
+        shown = page(report, PLAIN)
+        assert "Ignore previous" in shown
+        assert all(letter.isprintable() or letter == "\n" for letter in shown)
+
+
+def test_color_is_nothing_but_color(samples: Any) -> None:
+    colored = page(samples.verdict(), Style(width=80, colour=True))
+    assert "\x1b[31;1mCAUSE FOUND\x1b[0m" in colored
+    for code in ("0", "1", "2", "36", "31;1"):
+        colored = colored.replace(f"\x1b[{code}m", "")
+    assert colored.split() == page(samples.verdict(), PLAIN).split()
+
+
+def test_a_narrow_table_stacks_its_heads_and_cuts_its_widest_words() -> None:
+    rows = [["a" * 40, 1.5, "short"], ["b", 22.25, "words"]]
+    assert table(["name", "over_all_ms", "kind"], rows, Style(width=24)) == [
+        "             over",
+        "              all",
+        "name           ms  kind",
+        "aaaaaaaa...   1.5  short",
+        "b            22.2  words",
+    ]
+
+
+def test_a_column_that_nobody_measured_is_left_out() -> None:
+    assert table(["a", "b"], [[1, None], [2, None]], PLAIN) == ["a", "1", "2"]
+
+
+def test_the_decimals_of_a_column_follow_its_numbers() -> None:
+    assert table(["a", "b", "c"], [[0.012, 1.5, 1200.0], [20.0, None, 3.14]], PLAIN) == [
+        "     a     b        c",
+        " 0.012  1.50  1,200.0",
+        "20.000     -      3.1",
+    ]
+
+
+def test_nothing_imported_says_how_to_begin() -> None:
+    assert page(CapturesReport(captures=[]), PLAIN) == "Nothing is imported yet. Start with: teller import PATH"
+
+
+def test_a_report_without_a_page_is_a_mistake(samples: Any) -> None:
+    with pytest.raises(KeyError):
+        page(DemoReport(truth=TruthReport(cause=None, struck=[]), answer=samples.verdict()), PLAIN)
+
+
+@given(some.text(max_size=400), some.integers(4, 300))
+def test_plain_text_is_printable_and_no_longer_than_asked(text: str, longest: int) -> None:
+    shown = plain(text, longest)
+    assert len(shown) <= longest
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(None, "-"), (0.0123, "0.012 ms"), (12.34, "12.3 ms"), (1234.5, "1,234 ms"), (-2.0, "-2.0 ms")]
+)
+def test_durations_read_well_at_every_size(value: float | None, words: str) -> None:
+    assert milliseconds(value) == words

@@ -1,0 +1,241 @@
+"""The command line over a pipeline that answers from memory."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teller_core import cli
+from teller_core.cli import Verbs, store_path
+from teller_core.data import report as reports
+from teller_core.errors import UnknownName
+
+Make = Callable[..., Verbs]
+
+COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
+    (["import", "a.json"], "capture", reports.ImportReport),
+    (["captures"], "capture", reports.CapturesReport),
+    (["slow"], "table", reports.SlowReport),
+    (["why", "42"], "verdict", reports.WhyReport),
+    (["slice", "step", "17"], "slice", reports.SliceReport),
+    (["explain-op", "aten::mm"], "operator", reports.OperatorReport),
+    (["compare", "12", "42"], "comparison", reports.CompareReport),
+]
+
+
+@pytest.fixture(autouse=True)
+def _a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TELLER_DB", str(tmp_path / "t.db"))
+
+
+@pytest.mark.parametrize(("words", "kind", "model"), COMMANDS)
+def test_json_is_exactly_the_report(
+    words: list[str], kind: str, model: type[reports.Model], verbs: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*words, "--json"], verbs) == 0
+    out, err = capsys.readouterr()
+    assert model.model_validate_json(out).model_dump_json() + "\n" == out
+    assert err == ""
+
+
+@pytest.mark.parametrize(("words", "kind", "model"), COMMANDS)
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_pages_fit_the_terminal_and_hold_no_escape(
+    words: list[str],
+    kind: str,
+    model: object,
+    columns: str,
+    *,
+    verbs: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert cli.main(words, verbs) == 0
+    out, _ = capsys.readouterr()
+    assert out.strip()
+    width = max(int(columns), 80 if kind in ("table", "slice", "comparison") else 60)
+    assert [line for line in out.splitlines() if len(line) > width] == []
+    assert "\x1b" not in out and not any(line != line.rstrip() for line in out.splitlines())
+
+
+def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def note(name: str, answer: Any) -> Callable[..., Any]:
+        def verb(*given: Any, **named: Any) -> Any:
+            asked.append((name, *given[1:], named))
+            return answer
+
+        return verb
+
+    made = verbs(
+        slow=note("slow", samples.table()),
+        why=note("why", samples.verdict()),
+        causal_slice=note("slice", samples.slice()),
+        compare=note("compare", samples.comparison()),
+    )
+    slow = "slow --metric ttft --limit 5 --cursor x --slo-ms 200 --capture 3f2a"
+    for line in (slow, "why 42 --metric tpot", "slice request 42 --budget 900 --rank 1", "compare 12 42 --capture 3f"):
+        assert cli.main(line.split(), lambda: made) == 0
+    assert asked == [
+        ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x"}),
+        ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None}),
+        ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900}),
+        ("compare", "12", "42", {"capture": "3f"}),
+    ]
+
+
+@pytest.mark.parametrize(("flag", "together"), [("--together", True), ("--apart", False), (None, None)])
+def test_files_are_joined_or_split_as_asked(
+    flag: str | None, together: bool | None, verbs: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[object] = []
+
+    def read(paths: list[Path], store: object, **named: Any) -> reports.ImportReport:
+        asked.append((paths, named["together"], named["keep_prompts"]))
+        return reports.ImportReport(captures=[])
+
+    words = ["import", "a.json", "b", "--keep-prompts", *([flag] if flag else [])]
+    assert cli.main(words, lambda: verbs(import_paths=read)) == 0
+    assert asked == [([Path("a.json"), Path("b")], together, True)]
+
+
+def test_a_refusal_is_one_line_and_exit_code_2(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    def why(*_: object, **__: object) -> None:
+        raise UnknownName("request 99", "the capture has requests 0 to 39", "List them with teller slow")
+
+    assert cli.main(["why", "99"], lambda: verbs(why=why)) == 2
+    assert capsys.readouterr() == (
+        "",
+        "teller: request 99: the capture has requests 0 to 39. List them with teller slow.\n",
+    )
+    assert cli.main(["why", "99", "--json"], lambda: verbs(why=why)) == 2
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1
+    message = "request 99: the capture has requests 0 to 39. List them with teller slow."
+    assert json.loads(out) == {"error": {"kind": "unknown", "message": message, "next": "List them with teller slow"}}
+
+
+@pytest.mark.parametrize(
+    "words", ["", "wy 42", "why", "slow --metric p99", "slow --limit many", "import", "import a --together --apart"]
+)
+def test_a_wrong_command_line_is_a_refusal_too(words: str, verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words.split(), verbs) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith("teller: ") and "--help." in err
+    assert cli.main([*words.split(), "--json"], verbs) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "input"
+
+
+def test_an_interrupt_ends_with_130_and_says_nothing(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    assert cli.main(["captures"], lambda: verbs(list_captures=stop)) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_options_may_stand_before_or_after_the_verb(
+    verbs: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[Path] = []
+
+    def open_store(path: Path) -> Any:
+        from contextlib import nullcontext
+
+        opened.append(path)
+        return nullcontext(path)
+
+    made = verbs(open_store=open_store)
+    for words in (
+        ["--db", "x.db", "--json", "captures"],
+        ["captures", "--db", "x.db", "--json"],
+        ["captures", "--json"],
+    ):
+        assert cli.main(words, lambda: made) == 0
+        assert json.loads(capsys.readouterr().out)
+    assert opened == [Path("x.db"), Path("x.db"), tmp_path / "t.db"]
+
+
+def test_the_default_database_is_in_the_users_data_folder_and_theirs_alone(tmp_path: Path) -> None:
+    assert store_path(Path("a.db"), {"TELLER_DB": "b.db"}) == Path("a.db")
+    assert store_path(None, {"TELLER_DB": "b.db"}) == Path("b.db")
+    data = tmp_path / "data"
+    assert store_path(None, {"XDG_DATA_HOME": str(data)}) == data / "teller" / "teller.db"
+    assert (data / "teller").stat().st_mode & 0o777 == 0o700
+
+
+PROGRAM = """
+import sys
+from teller_core import cli
+def broken():
+    raise ValueError("what the prompt said")
+def printing():
+    print("x" * 100_000)
+    raise SystemExit(0)
+sys.argv = ["teller", *sys.argv[2:]]
+sys.exit(cli.main(verbs={"broken": broken, "printing": printing}[%r]))
+"""
+
+
+def run(which: str, *words: str, **named: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM % which, "--", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **named)
+
+
+def test_a_fault_of_our_own_is_exit_code_1_with_how_to_report_it() -> None:
+    done = run("broken", "captures")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "internal fault: ValueError" in done.stderr and "--debug" in done.stderr
+    assert "prompt" not in done.stderr
+    assert "Traceback" in run("broken", "captures", "--debug").stderr
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    code = PROGRAM % "printing"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "--", "captures"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == b""
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    code = (
+        "import sys; from teller_core import cli\n"
+        "try: cli.main([sys.argv[1]])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'pydantic', 'numba', 'sqlite3', 'sqlite_utils', 'mcp'} & set(sys.modules)))"
+    )
+    for word in ("--help", "--version"):
+        done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
+def test_a_terminal_gets_colors_unless_they_are_declined() -> None:
+    program = (
+        "import sys; sys.path[:0] = []\n"
+        "from teller_core.tell.text import Style\n"
+        "from teller_core.cli import _style\n"
+        "print(_style())"
+    )
+    for declined in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        ours, theirs = os.openpty()
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "PYTHONIOENCODING": "ascii", **declined}
+        environment = {key: value for key, value in environment.items() if key != "NO_COLOR" or "NO_COLOR" in declined}
+        subprocess.run([sys.executable, "-c", program], stdout=theirs, env=environment, check=True)
+        shown = os.read(ours, 1000).decode()
+        os.close(ours)
+        os.close(theirs)
+        assert f"Style(width=120, colour={not declined}, unicode=False)" in shown
