@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,7 +36,8 @@ INTERRUPTED = 130
 class Verbs:
     """What both mouths of TELLER, this one and the MCP server, ask of the core. Each raises TellerError."""
 
-    open_store: Callable[[Path], AbstractContextManager[Any]]
+    open_store: Callable[[Path, bool], AbstractContextManager[Any]]
+    """The store at a path; the second argument says whether it is only read, and then must be there."""
     import_paths: "Callable[..., ImportReport]"
     list_captures: "Callable[..., CapturesReport]"
     slow: "Callable[..., SlowReport]"
@@ -52,7 +53,7 @@ def pipeline_verbs() -> Verbs:
     from teller_core.store.store import Store
 
     return Verbs(
-        open_store=lambda path: closing(Store.open(path)),
+        open_store=lambda path, read_only: Store.open(path, read_only=read_only),
         import_paths=pipeline.import_paths,
         list_captures=pipeline.list_captures,
         slow=pipeline.slow,
@@ -120,12 +121,18 @@ def _report_bug(kind: type[BaseException], error: BaseException, trace: Any) -> 
     )
 
 
-def _answer(given: argparse.Namespace, verbs: Callable[[], Verbs], ask: "Callable[[Verbs, Any], Model]") -> int:
+def _answer(
+    given: argparse.Namespace,
+    verbs: Callable[[], Verbs],
+    ask: "Callable[[Verbs, Any], Model]",
+    *,
+    read_only: bool = True,
+) -> int:
     """Open the store, ask, print."""
     # The path first: a wrong one is told at once.
     path = store_path(_option(given, "db"), os.environ)
     loaded = verbs()
-    with loaded.open_store(path) as store:
+    with loaded.open_store(path, read_only) as store:
         report = ask(loaded, store)
     _show(given, report)
     return 0
@@ -163,11 +170,13 @@ def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
             lambda loaded, store: loaded.import_paths(
                 given.paths, store, together=together, keep_prompts=given.keep_prompts, progress=progress
             ),
+            read_only=False,
         )
 
 
 def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    return _answer(given, verbs, lambda loaded, store: loaded.list_captures(store))
+    # Nobody who asks what there is has made a mistake: a store that is not there yet is made, and is empty.
+    return _answer(given, verbs, lambda loaded, store: loaded.list_captures(store), read_only=False)
 
 
 def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:

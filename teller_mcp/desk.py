@@ -22,10 +22,10 @@ class Desk:
     verbs: Callable[[], Verbs]
 
     @contextmanager
-    def store(self) -> Generator[tuple[Verbs, Any]]:
+    def store(self, *, read_only: bool = True) -> Generator[tuple[Verbs, Any]]:
         """The verbs and an open store, closed afterwards. Calls run side by side in threads, so each opens its own."""
         verbs = self.verbs()
-        with verbs.open_store(self.store_path) as store:
+        with verbs.open_store(self.store_path, read_only) as store:
             yield verbs, store
 
 

@@ -30,7 +30,7 @@ def import_trace(
     folder. Files recorded together make one capture. Importing again is free and safe. Says what was read, what was not,
     and how sure the mapping of requests to steps is. Start here if the traces are not imported yet."""
     files = allowed(paths, desk.roots)
-    with desk.store() as (verbs, store):
+    with desk.store(read_only=False) as (verbs, store):
         report = verbs.import_paths(files, store, together=together)
     calls = [
         then("list_slow_requests", "find the slow requests", capture=short(capture.id))
