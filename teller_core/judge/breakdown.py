@@ -1,0 +1,131 @@
+"""Where a request's time went, by phase: disjoint in time and summing to the whole (DESIGN rule 4)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.report import Part
+from teller_core.data.steps import Role
+from teller_core.data.table import UNKNOWN
+from teller_core.judge.intervals import EMPTY, Spans, clip, paint, span, union
+from teller_core.judge.life import Life
+from teller_core.judge.prepare import Case
+
+PHASES = (
+    "before_server",
+    "front_end",
+    "queue",
+    "remote_kv_wait",
+    "own_prefill",
+    "between_own_chunks",
+    "decode",
+    "preempted",
+    "recompute",
+    "delivery",
+    "capture_stall",
+    "unexplained",
+)
+
+
+class _Colored(NamedTuple):
+    phase: str
+    time: Spans | None
+    """None: nobody recorded this phase."""
+    source: str
+
+
+def phases(case: Case, life: Life) -> list[Part]:
+    """The phases of one request in the order of PHASES; their ns sum to end - begin. Empty where either end is unknown.
+
+    An instant that could belong to several phases has the first of: the capture's own stall, recompute, preempted, its own
+    steps, the engine's other activity while it was decoding, the zone between two boundaries.
+    """
+    if UNKNOWN in (life.begin, life.end) or life.end < life.begin:
+        return []
+    layers = [_stall(case), *_evictions(life), *_own(case, life), *_zones(case, life)]
+    painted = paint(life.begin, life.end, [layer.time or EMPTY for layer in layers])
+    total: dict[str, int | None] = dict.fromkeys(PHASES)
+    source = {"remote_kv_wait": "nothing recorded a transfer of KV from another engine", "unexplained": "what remains"}
+    for layer, ns in zip(layers, painted, strict=False):
+        if layer.time is not None:
+            total[layer.phase] = (total[layer.phase] or 0) + ns
+        source.setdefault(layer.phase, layer.source)
+    total["unexplained"] = painted[-1]
+    return [Part(part=phase, ns=total[phase], source=source[phase]) for phase in PHASES]
+
+
+def phase_ns(parts: list[Part], phase: str) -> int:
+    """ns of one phase, 0 where it is null or not there."""
+    return next((part.ns or 0 for part in parts if part.part == phase), 0)
+
+
+def decode_gaps(case: Case, life: Life) -> Spans:
+    """The time of the decode phase in which the engine ran steps that served only others."""
+    if life.engine is None or not len(life.step) or life.first >= life.last:
+        return EMPTY
+    rows = life.engine.window(life.first, life.last)
+    others = ~np.isin(life.engine.step[rows], life.step)
+    return union(life.engine.begin[rows][others], life.engine.stop[rows][others])
+
+
+def _stall(case: Case) -> _Colored:
+    if not case.capture.pauses.kind:
+        return _Colored("capture_stall", None, "no pauses were recorded")
+    return _Colored("capture_stall", case.stalls, "the recorder's own stops of its profiler")
+
+
+def _evictions(life: Life) -> list[_Colored]:
+    if not len(life.step):
+        why = "which steps served it is unknown"
+        return [_Colored("recompute", None, why), _Colored("preempted", None, why)]
+    return [
+        _Colored("recompute", life.recompute, "steps that computed its tokens again"),
+        _Colored("preempted", life.evicted, "between its last step before and its first step after a preemption"),
+    ]
+
+
+def _own(case: Case, life: Life) -> list[_Colored]:
+    """Its own steps, and while it decodes everything the engine did besides."""
+    if not len(life.step):
+        return _from_records(case, life)
+    prefill = life.role == Role.PREFILL
+    early = union(life.start[prefill], life.stop[prefill])
+    decode = union(life.start[~prefill], life.stop[~prefill])
+    around = clip(life.engine.activity, life.first, life.last) if life.engine is not None else EMPTY
+    gaps = span(life.launched, life.first) if life.first != UNKNOWN else EMPTY
+    return [
+        _Colored("own_prefill", early, "steps that computed its prompt"),
+        _Colored("decode", decode, "steps that served it, and what the engine did between them"),
+        _Colored("decode", around, "steps that served it, and what the engine did between them"),
+        _Colored("between_own_chunks", gaps, "between the steps that computed its prompt"),
+    ]
+
+
+def _from_records(case: Case, life: Life) -> list[_Colored]:
+    """Without steps: what the server says of its first and last token."""
+    table = case.capture.requests
+    first, last = int(table.first_token[life.request]), int(table.last_token[life.request])
+    missing = "neither its steps nor the server's times of its tokens are known"
+    return [
+        _between("own_prefill", life.launched, first, "from its first scheduling to its first token", missing),
+        _between("decode", first, last, "from its first to its last token, as the server says", missing),
+        _Colored("between_own_chunks", None, "which steps served it is unknown"),
+    ]
+
+
+def _zones(case: Case, life: Life) -> list[_Colored]:
+    """What lies between two recorded boundaries and is nothing else."""
+    sent = int(case.capture.requests.client_start[life.request])
+    return [
+        _between("before_server", sent, life.received, "from the caller's start to the server's receipt"),
+        _between("front_end", life.received, life.queued, "from the server's receipt to the engine's"),
+        _between("queue", life.queued, life.launched, "from the engine's receipt to its first step"),
+        _between("delivery", life.last, life.end, "from the end of its last step to its end"),
+    ]
+
+
+def _between(phase: str, low: int, high: int, source: str, missing: str = "not both of its ends are known") -> _Colored:
+    """The time between two boundaries, without time where either is unknown."""
+    if UNKNOWN in (low, high):
+        return _Colored(phase, None, missing)
+    return _Colored(phase, span(low, high), source)

@@ -1,0 +1,199 @@
+"""From numbers to a verdict on one request: which causes cost it how much, how sure that is, and what was not seen."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
+from teller_core.data.causes import cause
+from teller_core.data.report import Coverage, Finding, Metric, Part, Verdict, WhyReport
+from teller_core.data.steps import Mapping
+from teller_core.data.table import UNKNOWN
+from teller_core.judge.breakdown import phase_ns
+from teller_core.judge.evidence import Clue, ms
+from teller_core.judge.lookalikes import against
+from teller_core.judge.prepare import Case, prepare
+from teller_core.judge.questions import Answers, ask
+from teller_core.judge.resources import resources
+from teller_core.judge.rules import RULES
+from teller_core.judge.scene import Scene, scene
+
+LEAST_NS = 30_000_000
+"""What a cause costs must be noticeable: people do not notice less than tens of milliseconds."""
+LEAST_SHARE = 0.1
+"""And it must be this share of what the metric measures: everything else delays every request a little."""
+ALWAYS_THERE = frozenset(
+    {"host.step_overhead", "cuda.graph_miss", "comm.fabric_fallback", "gpu.wrong_kernel", "scheduler.prefix_cache_miss"}
+)
+"""Causes that may hold for every request of a service: they are claimed only for a request that is slow by a question."""
+NO_CLAIM = "no replay was made: what a cause took is not what its end would save"
+
+
+class _Said(NamedTuple):
+    verdict: Verdict
+    reason: str
+    confidence: float
+
+
+def diagnose_all(capture: Capture, assessment: Assessment) -> list[WhyReport]:
+    """The answer for every request of the capture, by end-to-end time, in their order."""
+    case = prepare(capture, assessment)
+    return [judge(case, request) for request in range(len(capture.requests.number))]
+
+
+def diagnose(
+    capture: Capture,
+    assessment: Assessment,
+    request: int,
+    metric: Metric = "e2e",
+    slo_ns: int | None = None,
+    *,
+    earlier: WhyReport | None = None,
+) -> WhyReport:
+    """Why the request at position ``request`` took what it took by ``metric``; the explanation is left empty.
+
+    ``earlier`` is an answer for the same request made while its trees were at hand: its resources are used where they are not.
+    """
+    return judge(prepare(capture, assessment), request, metric, slo_ns, earlier)
+
+
+def judge(
+    case: Case, request: int, metric: Metric = "e2e", slo_ns: int | None = None, earlier: WhyReport | None = None
+) -> WhyReport:
+    """:func:`diagnose` on a capture that is prepared already."""
+    view = scene(case, request, metric)
+    answers = ask(case, request, metric, slo_ns)
+    clues = _claimed(view, answers)
+    said = _verdict(view, answers, clues)
+    table = case.capture.requests
+    return WhyReport(
+        capture=case.capture.id,
+        request=int(table.number[request]),
+        engine_id=table.engine_id[request] or table.client_id[request] or None,
+        metric=metric,
+        value_ms=None if answers.value == UNKNOWN else ms(answers.value),
+        verdict=said.verdict,
+        reason=said.reason,
+        tier=_tier(view),
+        coverage=_coverage(view),
+        confidence=said.confidence,
+        over_slo=answers.over_slo,
+        over_work=answers.over_work,
+        over_load=answers.over_load,
+        phases=view.phases,
+        resources=_resources(view, earlier),
+        findings=[_finding(view, clue, clues) for clue in clues],
+        explanation="",
+        next_checks=[],
+        not_seen=_not_seen(view, answers),
+    )
+
+
+def _claimed(view: Scene, answers: Answers) -> list[Clue]:
+    """The causes that may be named and cost this request enough, the dearest first."""
+    found = [clue for rule in RULES.values() if (clue := rule(view)) is not None]
+    least = max(LEAST_NS, int(LEAST_SHARE * view.span))
+    kept = [
+        clue
+        for clue in found
+        if clue.ns >= least
+        and cause(clue.cause).tier <= view.case.capture.tier
+        and (clue.cause not in ALWAYS_THERE or answers.slow)
+    ]
+    return sorted(kept, key=lambda clue: -clue.ns)
+
+
+def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:
+    about = cause(clue.cause)
+    return Finding(
+        cause=clue.cause,
+        title=about.title,
+        step=clue.step,
+        rank=clue.rank,
+        view=clue.view,
+        operator=clue.operator,
+        layer=clue.layer,
+        confidence=_sure(view, clue, clues),
+        saving_ms=None,
+        saving_low_ms=None,
+        saving_high_ms=None,
+        saving_assumes=NO_CLAIM,
+        evidence=clue.evidence,
+        fix=about.fix,
+        against=against(view, clue.cause, clue.ns),
+    )
+
+
+def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
+    """How direct its evidence is, lowered where the steps are only inferred to be its own and where other causes cost as much."""
+    mapped = view.life.confidence if view.life.mapping == Mapping.INFERRED else 1.0
+    share = clue.ns / max(sum(other.ns for other in clues), 1)
+    return round(clue.confidence * mapped * (0.6 + 0.4 * share), 2)
+
+
+def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:
+    if clues:
+        about = cause(clues[0].cause)
+        return _Said("cause", f"{about.title} took {ms(clues[0].ns)} ms of it", _sure(view, clues[0], clues))
+    if answers.value == UNKNOWN:
+        return _Said("could_not_tell", f"because {answers.why['value']}", 0.0)
+    if answers.slow:
+        return _Said("could_not_tell", _unexplained(view), 0.0)
+    if answers.over_work is None and answers.over_load is None:
+        return _Said("could_not_tell", f"because there are {answers.why['over_work']}", 0.0)
+    if reference := view.case.assessment.reference:
+        return _Said("normal", f"it took what {reference} says that it should", 0.8)
+    return _Said("typical_here", "it took about what its work and its load predict from its peers in this capture", 0.8)
+
+
+def _unexplained(view: Scene) -> str:
+    if view.life.mapping == Mapping.UNKNOWN:
+        return "because which steps served it is not known, and nothing recorded besides explains its time"
+    dark = phase_ns(view.phases, "unexplained")
+    if view.span and dark > LEAST_SHARE * view.span:
+        return "because much of its time is covered by nothing recorded"
+    return "because its steps took longer than they should, and nothing recorded explains that"
+
+
+def _tier(view: Scene) -> int:
+    """The best evidence about this very request."""
+    best = view.case.capture.tier
+    if view.case.profiled[view.life.step].any():
+        return best
+    has_times = UNKNOWN not in (view.life.begin, view.life.end)
+    by_mapping = {Mapping.RECORDED: 3, Mapping.INFERRED: 2, Mapping.UNKNOWN: 1 if has_times else 0}
+    return min(best, by_mapping[view.life.mapping])
+
+
+def _coverage(view: Scene) -> Coverage:
+    mapping = view.life.mapping
+    return Coverage(
+        steps=view.life.taken if mapping != Mapping.UNKNOWN else None,
+        profiled=int(view.case.profiled[view.life.step].sum()),
+        mapping="recorded" if mapping == Mapping.RECORDED else "inferred" if mapping == Mapping.INFERRED else "unknown",
+    )
+
+
+def _resources(view: Scene, earlier: WhyReport | None) -> list[Part]:
+    if earlier is not None and all(rank.tree is None for rank in view.case.capture.ranks):
+        return earlier.resources
+    return resources(view.case, view.life)
+
+
+def _not_seen(view: Scene, answers: Answers) -> list[str]:
+    """What was not recorded and could matter."""
+    case, request = view.case, view.life.request
+    profiled = view.case.profiled[view.life.step]
+    gaps = [
+        (view.life.mapping == Mapping.UNKNOWN, "which steps served it"),
+        (not profiled.any(), "a profile of its steps: operators and kernels"),
+        (bool(profiled.any()) and not profiled.all(), "a profile of all of its steps"),
+        (not view.counted("run_queue_wait_ns"), "waiting for a processor: no scheduler counters were sampled"),
+        (not view.counted("pressure_io_some_us"), "waiting for storage: no pressure counters were sampled"),
+        (not case.capture.pauses.kind, "pauses of the processes, as collections"),
+        (int(case.capture.requests.client_start[request]) == UNKNOWN, "what the caller measured"),
+        (view.life.received == UNKNOWN, "when the front end received it"),
+        (not case.capture.lines.rule, "log lines"),
+    ]
+    reasons = [f"{name}: {why}" for name, why in answers.why.items() if name not in ("value", "over_slo")]
+    return [what for missing, what in gaps if missing] + reasons

@@ -1,0 +1,191 @@
+"""What held one request up: the time its steps took over what their work asks for, charged once to what explains it.
+
+Every engine step and every long gap between steps from the request's arrival at the engine to its last step is a hold.
+What is over the expected is charged in the order of how directly it was recorded: collections by their own times, other
+requests' prompts by their tokens, then waiting for a processor and waiting for a device by counters that were sampled
+around the step. What no record explains stays ``rest``. Charges of one hold never add up to more than its overtime.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.steps import Role
+from teller_core.data.table import UNKNOWN, Float64, Int64, take
+from teller_core.judge.intervals import overlaps
+from teller_core.judge.life import Life
+from teller_core.judge.prepare import Case
+
+STRETCHED = 0.3
+"""A step is held up when it takes this share longer than its work asks for: below it lies everyday noise."""
+PREFILL_MARGIN = 1.5
+"""Other requests' prompts may explain up to this many times what their tokens usually cost: long prompts attend to more."""
+STALLED = 0.3
+"""A hold waits for a device when some task did so for this share of its time beyond the calm level."""
+BURST_BYTES = 20e6
+"""Bytes a second beyond the calm level that a serving process does not write in ordinary logging."""
+
+Bool = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Holds:
+    """One row a hold, by time; int64 columns in ns save where said.
+
+    ``step`` (position of the step, or of the one before a gap), ``gap`` bool, ``own`` bool (it served the request), ``low``,
+    ``high``, ``took``, ``base`` (what it would take without the other requests' prompts, UNKNOWN where nobody can say),
+    ``others`` (prompt tokens of other requests in the step), ``over`` (took - base, at least 0) and its charges
+    ``collection``, ``prompts``, ``starved``, ``device``, ``rest``. ``judged``: whether overtime could be told at all.
+    """
+
+    step: Int64
+    gap: Bool
+    own: Bool
+    low: Int64
+    high: Int64
+    took: Int64
+    base: Int64
+    others: Int64
+    over: Int64
+    collection: Int64
+    prompts: Int64
+    starved: Int64
+    device: Int64
+    rest: Int64
+    judged: bool
+
+    def where(self, mask: Bool) -> "Holds":
+        """The holds that ``mask`` picks."""
+        return take(self, mask)
+
+
+def holds(case: Case, life: Life, since: int, until: int) -> Holds:
+    """The holds of one request inside ``[since, until)``, none where its engine or its time in it is unknown."""
+    arrived = next((time for time in (life.queued, life.received, life.launched) if time != UNKNOWN), UNKNOWN)
+    low, high = max(arrived, since), min(life.last, until)
+    if life.engine is None or UNKNOWN in (arrived, since, until, life.last) or high <= low:
+        return _charged(case, _Raw(*(np.empty(0, np.int64) for _ in _Raw._fields)), (0, 0))
+    rows = life.engine.window(low, high)
+    return _charged(case, _joined(_steps(case, life, rows), _gaps(life, rows)), (low, high))
+
+
+class _Raw(NamedTuple):
+    """Holds before anything is charged; all int64. ``extra``: ns that other requests' prompts add by their tokens."""
+
+    step: Int64
+    gap: Int64
+    own: Int64
+    low: Int64
+    high: Int64
+    took: Int64
+    base: Int64
+    others: Int64
+    extra: Int64
+
+
+def _steps(case: Case, life: Life, rows: slice) -> _Raw:
+    assert life.engine is not None  # the caller looked: for the type checker
+    step = life.engine.step[rows].astype(np.int64)
+    others = _others(case, life, step)
+    took, expected = case.took[step], case.expected[step]
+    cost = 0.0 if np.isnan(case.context_cost) else case.context_cost
+    extra = np.rint(others * cost).astype(np.int64)
+    known = (expected != UNKNOWN) & (took != UNKNOWN)
+    took = np.where(took == UNKNOWN, 0, took)
+    return _Raw(
+        step=step,
+        gap=np.zeros(len(step), np.int64),
+        own=np.isin(step, life.step).astype(np.int64),
+        low=life.engine.begin[rows],
+        high=life.engine.stop[rows],
+        took=took,
+        base=np.where(known, np.maximum(expected - extra, 0), UNKNOWN),
+        others=others,
+        extra=extra,
+    )
+
+
+def _gaps(life: Life, rows: slice) -> _Raw:
+    """Times in which nothing ran for longer than a turnaround needs."""
+    assert life.engine is not None  # the caller looked: for the type checker
+    engine = life.engine
+    after = engine.after[rows]
+    at = np.flatnonzero((after != UNKNOWN) & (after > engine.turnaround_limit)) + rows.start
+    none = np.zeros(len(at), np.int64)
+    low = engine.stop_reach[at]
+    step = engine.step[at].astype(np.int64)
+    return _Raw(
+        step=step,
+        gap=none + 1,
+        own=np.isin(step, life.step).astype(np.int64),
+        low=low,
+        high=low + engine.after[at],
+        took=engine.after[at],
+        base=none + engine.turnaround,
+        others=none,
+        extra=none,
+    )
+
+
+def _joined(steps: _Raw, gaps: _Raw) -> _Raw:
+    order = np.argsort(np.append(steps.low, gaps.low), kind="stable")
+    return _Raw(*(np.append(a, b)[order] for a, b in zip(steps, gaps, strict=True)))
+
+
+def _others(case: Case, life: Life, step: Int64) -> Int64:
+    """int64: prompt tokens that each step computed for other requests."""
+    tokens = case.capture.steps.context_tokens[step].clip(0).astype(np.int64)
+    prefill = life.role == Role.PREFILL
+    own = dict(zip(life.step[prefill].tolist(), life.tokens[prefill].tolist(), strict=True))
+    mine = np.array([max(own.get(one, 0), 0) for one in step.tolist()], np.int64)
+    return (tokens - mine).clip(0)
+
+
+def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
+    """Charge each hold's overtime, scaled to its part inside ``limits``."""
+    low, high = np.maximum(raw.low, limits[0]), np.minimum(raw.high, limits[1])
+    share = (high - low).clip(0) / np.maximum(raw.high - raw.low, 1)
+    known = raw.base != UNKNOWN
+    over = np.where(known, raw.took - raw.base, 0).clip(0)
+    over = np.where(over > STRETCHED * raw.base, over, 0)
+    over = (np.rint(over * share).astype(np.int64) - overlaps(case.stalls, low, high)).clip(0)
+    collection = np.minimum(over, overlaps(case.pauses["gc"], low, high))
+    left = over - collection
+    prompts = np.minimum(left, np.rint(PREFILL_MARGIN * raw.extra * share).astype(np.int64))
+    left = left - prompts
+    starved = np.minimum(left, np.rint(beyond_calm(case, "run_queue_wait_ns", low, high)).astype(np.int64))
+    left = left - starved
+    device = np.where(_on_device(case, low, high), left, 0)
+    return Holds(
+        step=raw.step,
+        gap=raw.gap > 0,
+        own=raw.own > 0,
+        low=low,
+        high=high,
+        took=raw.took,
+        base=raw.base,
+        others=raw.others,
+        over=over,
+        collection=collection,
+        prompts=prompts,
+        starved=starved,
+        device=device,
+        rest=left - device,
+        judged=bool(known.any()),
+    )
+
+
+def _on_device(case: Case, low: Int64, high: Int64) -> Bool:
+    """Whether tasks waited for storage during each hold, or the service wrote far more than it does."""
+    size = np.maximum(high - low, 1)
+    stalled = beyond_calm(case, "pressure_io_some_us", low, high) * 1000 > STALLED * size
+    return stalled | (beyond_calm(case, "write_bytes", low, high) * 1e9 > BURST_BYTES * size)
+
+
+def beyond_calm(case: Case, name: str, low: Int64, high: Int64) -> Float64:
+    """float64: how much a counter grew in each ``[low, high)`` beyond what it does when all is calm, in its own unit."""
+    counter = case.counters.get(name)
+    if counter is None:
+        return np.zeros(len(low))
+    return np.maximum(counter.growth(low, high) - counter.calm * (high - low) / 1e9, 0.0)

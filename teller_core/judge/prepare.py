@@ -1,0 +1,263 @@
+"""One capture made ready for many diagnoses: indexes that every request would otherwise build again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
+from teller_core.judge.intervals import EMPTY, Spans, overlaps, union
+
+LOCAL_PAUSES = ("gc", "thread_lag", "stop_signal")
+"""Pauses of the service itself. ``profiler_stop`` is the recorder's own."""
+CALM = 0.25
+"""The quantile of a counter's rate, while steps run, that stands for a calm machine: a fault may hold for most of a capture."""
+TURNAROUND_TIMES = 4
+"""A gap between two steps is the engine's turnaround up to this many times its usual one; what is longer is unexplained."""
+TURNAROUND_LEAST = 3_000_000
+"""ns that a gap between two steps may always have: writing outputs and scheduling take milliseconds on a busy host."""
+MIN_STEPS = 8
+"""Fewer steps than this say nothing about what a step usually takes."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The steps of one engine with both times known, by begin: ``step`` int32 positions, ``begin``, ``stop``, ``after``
+    int64 ns (``after``: from its stop to the begin of the next one, 0 where they overlap, UNKNOWN for the last).
+    """
+
+    step: Int32
+    begin: Int64
+    stop: Int64
+    after: Int64
+    turnaround: int
+    """ns: what the engine usually needs between two steps."""
+    turnaround_limit: int
+    """ns: the longest gap between two steps that needs no explanation."""
+    activity: Spans
+    """All it did: its steps, the turnaround after each up to the limit, and recorded pauses."""
+
+    def window(self, low: int, high: int) -> slice:
+        """The rows whose time touches ``[low, high)``, by begin; a long step that began far earlier may be missed."""
+        first = int(np.searchsorted(self.stop_reach, low, "right"))
+        return slice(first, max(first, int(np.searchsorted(self.begin, high, "left"))))
+
+    @cached_property
+    def stop_reach(self) -> Int64:
+        """int64 ns: the latest stop of this step and all before it."""
+        return np.maximum.accumulate(self.stop) if len(self.stop) else self.stop
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Growth of one counter: intervals by start, and the growth a second in each; ``calm`` is its quiet level."""
+
+    start: Int64
+    stop: Int64
+    delta: Int64
+    rate: Float64
+    calm: float
+
+    def growth(self, low: Int64, high: Int64) -> Float64:
+        """float64: the growth in each ``[low, high)``, taking it as even within an interval."""
+        return self._before(high) - self._before(low)
+
+    def _before(self, points: Int64) -> Float64:
+        done = np.concatenate([np.zeros(1), np.cumsum(self.delta.astype(np.float64))])
+        index = np.searchsorted(self.start, points, "right")
+        last = np.maximum(index - 1, 0)
+        share = (np.minimum(points, self.stop[last]) - self.start[last]) / np.maximum(
+            self.stop[last] - self.start[last], 1
+        )
+        return np.where(index > 0, done[last] + self.delta[last] * share, 0.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A capture, its numbers and their indexes. Step columns are by step position, as in ``Capture.steps``."""
+
+    capture: Capture
+    assessment: Assessment
+    begin: Int64
+    stop: Int64
+    took: Int64
+    expected: Int64
+    context_cost: float
+    """ns that one more context token adds to a step, NaN where the capture cannot tell."""
+    engines: Mapping[int, Engine]
+    rows: Int64
+    """Rows of the participation ordered by request, then by step; those of request r are ``rows[first[r]:first[r + 1]]``."""
+    first: Int64
+    path: frozenset[str]
+    """Processes (``host/pid``) whose standing still delays every step."""
+    pauses: Mapping[str, Spans]
+    """Of the processes on the path, by kind."""
+    front_pauses: Mapping[str, Spans]
+    """Of the other processes of the service, by kind."""
+    stalls: Spans
+    """Stops of this capture's own profiler."""
+    counters: Mapping[str, Counter]
+    """Of the processes on the path together, or of the machine where the name begins with machine or pressure."""
+    expectation: Mapping[tuple[int, str], int]
+    """The row of ``assessment.requests`` by request position and metric."""
+    profiled: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    """Which steps a profile overlaps."""
+    splits: dict[int, Any] = field(default_factory=dict[int, Any])
+    """Resources of the steps measured so far, kept by resources.py."""
+    measured: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Measured once a capture by the rule that needs it, by name."""
+
+
+def prepare(capture: Capture, assessment: Assessment) -> Case:
+    """The indexes of one capture, to be shared by all its diagnoses."""
+    steps, part = capture.steps, capture.participation
+    begin, stop = steps.begin(), steps.end()
+    timed = (begin != UNKNOWN) & (stop != UNKNOWN) & (stop >= begin)
+    took = np.where(assessment.steps.took != UNKNOWN, assessment.steps.took, np.where(timed, stop - begin, UNKNOWN))
+    count = len(capture.requests.number)
+    rows = np.lexsort((part.step, part.request)).astype(np.int64)
+    path = _path(capture)
+    pauses = _pauses(capture, path, inside=True)
+    engines = _engines(capture, begin, stop, timed, pauses)
+    profiled = np.zeros(len(begin), np.bool_)
+    profiled[capture.work.step[capture.work.row >= 0]] = True
+    return Case(
+        capture=capture,
+        assessment=assessment,
+        begin=begin,
+        stop=stop,
+        took=took.astype(np.int64),
+        expected=assessment.steps.expected,
+        context_cost=_context_cost(capture, assessment, took),
+        engines=engines,
+        rows=rows,
+        first=np.searchsorted(part.request[rows], np.arange(count + 1)).astype(np.int64),
+        path=path,
+        pauses=pauses,
+        front_pauses=_pauses(capture, path, inside=False),
+        stalls=_kind(capture, "profiler_stop"),
+        counters=_counters(capture, path, engines),
+        expectation={
+            (int(request), metric): row
+            for row, (request, metric) in enumerate(
+                zip(assessment.requests.request.tolist(), assessment.requests.metric, strict=True)
+            )
+        },
+        profiled=profiled,
+    )
+
+
+def _engines(
+    capture: Capture,
+    begin: Int64,
+    stop: Int64,
+    timed: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+    pauses: Mapping[str, Spans],
+) -> dict[int, Engine]:
+    engines: dict[int, Engine] = {}
+    for number in np.unique(capture.steps.engine).tolist():
+        step = np.flatnonzero((capture.steps.engine == number) & timed)
+        step = step[np.argsort(begin[step], kind="stable")]
+        engines[number] = _engine(step.astype(np.int32), begin[step], stop[step], pauses)
+    return engines
+
+
+def _engine(step: Int32, begin: Int64, stop: Int64, pauses: Mapping[str, Spans]) -> Engine:
+    after = np.full(len(step), UNKNOWN, np.int64)
+    if len(step) > 1:
+        after[:-1] = (begin[1:] - np.maximum.accumulate(stop)[:-1]).clip(0)
+    gaps = after[after != UNKNOWN]
+    usual = int(np.median(gaps)) if len(gaps) else 0
+    limit = max(TURNAROUND_TIMES * usual, TURNAROUND_LEAST)
+    active = [Spans(begin, stop + after.clip(0, limit)), *pauses.values()]
+    activity = union(
+        np.concatenate([spans.start for spans in active]), np.concatenate([spans.stop for spans in active])
+    )
+    return Engine(step, begin, stop, after, usual, limit, activity)
+
+
+def _context_cost(capture: Capture, assessment: Assessment, took: Int64) -> float:
+    """ns a context token: the slope of a straight line through what steps are expected to take, else through what they took.
+
+    Least squares, twice: the second time without the steps more than twice above the first line, which something else held up.
+    """
+    steps = capture.steps
+    value = np.where(assessment.steps.expected != UNKNOWN, assessment.steps.expected, took)
+    use = (value != UNKNOWN) & (steps.context_tokens >= 0) & (steps.generation_tokens >= 0)
+    context = steps.context_tokens[use].astype(np.float64)
+    if use.sum() < MIN_STEPS or not context.any() or context.min() == context.max():
+        return float("nan")
+    design = np.column_stack([np.ones(len(context)), context, steps.generation_tokens[use].astype(np.float64)])
+    y = value[use].astype(np.float64)
+    line, *_ = np.linalg.lstsq(design, y, rcond=None)
+    usual = y <= 2 * np.maximum(design @ line, np.median(y))
+    if usual.sum() >= MIN_STEPS and context[usual].any():
+        line, *_ = np.linalg.lstsq(design[usual], y[usual], rcond=None)
+    return max(float(line[1]), 0.0)
+
+
+def _path(capture: Capture) -> frozenset[str]:
+    """Ranks, and the processes that scheduled or executed steps; every process where nothing tells them apart."""
+    ranks = {f"{rank.host}/{rank.pid}" for rank in capture.ranks}
+    roles = zip(
+        [*capture.pauses.process, *capture.samples.process], [*capture.pauses.role, *capture.samples.role], strict=True
+    )
+    seen = dict(roles)
+    working = {process for process, role in seen.items() if process and role in ("engine", "worker")}
+    return frozenset(ranks | working) or frozenset(process for process in seen if process)
+
+
+def _pauses(capture: Capture, path: frozenset[str], inside: bool) -> dict[str, Spans]:
+    return {kind: _kind(capture, kind, path, inside) for kind in LOCAL_PAUSES}
+
+
+def _kind(capture: Capture, kind: str, path: frozenset[str] | None = None, inside: bool = True) -> Spans:
+    pauses = capture.pauses
+    mine = [
+        row
+        for row, (name, process) in enumerate(zip(pauses.kind, pauses.process, strict=True))
+        if name == kind and (path is None or (process in path) == inside)
+    ]
+    if not mine:
+        return EMPTY
+    index = np.array(mine)
+    return union(pauses.start[index], pauses.start[index] + pauses.dur[index])
+
+
+def _counters(capture: Capture, path: frozenset[str], engines: Mapping[int, Engine]) -> dict[str, Counter]:
+    samples = capture.samples
+    rows: dict[str, list[int]] = {}
+    for row, (name, process) in enumerate(zip(samples.name, samples.process, strict=True)):
+        if not process or process in path:
+            rows.setdefault(name, []).append(row)
+    return {name: _counter(capture, np.array(found), engines) for name, found in rows.items()}
+
+
+def _counter(
+    capture: Capture, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]", engines: Mapping[int, Engine]
+) -> Counter:
+    """One counter over time. Several processes are added: their intervals are cut at every reading of any of them."""
+    samples = capture.samples
+    start, stop, delta = samples.start[rows], samples.stop[rows], samples.delta[rows]
+    if len({samples.process[row] for row in rows.tolist()}) > 1:
+        start, stop, delta = _added(start, stop, delta)
+    rate = delta / np.maximum(stop - start, 1) * 1e9
+    working = np.zeros(len(start), np.bool_)
+    for engine in engines.values():
+        working |= 2 * overlaps(engine.activity, start, stop) >= stop - start
+    calm = rate[working] if working.any() else rate
+    return Counter(start, stop, delta, rate, float(np.quantile(calm, CALM)) if len(calm) else 0.0)
+
+
+def _added(start: Int64, stop: Int64, delta: Int64) -> tuple[Int64, Int64, Int64]:
+    edges = np.unique(np.concatenate([start, stop]))
+    change = np.zeros(len(edges))
+    speed = delta / np.maximum(stop - start, 1)
+    np.add.at(change, np.searchsorted(edges, start), speed)
+    np.add.at(change, np.searchsorted(edges, stop), -speed)
+    size = np.diff(edges)
+    return edges[:-1], edges[1:], np.rint(np.cumsum(change)[:-1] * size).astype(np.int64)

@@ -1,0 +1,34 @@
+"""One small pure function a cause: what this request's records say for it, or nothing."""
+
+from collections.abc import Callable, Mapping
+
+from teller_core.judge import rules_comm, rules_host, rules_scheduler, rules_service
+from teller_core.judge.evidence import Clue
+from teller_core.judge.scene import Scene
+
+Rule = Callable[[Scene], Clue | None]
+
+RULES: Mapping[str, Rule] = {
+    "scheduler.kv_preemption": rules_scheduler.kv_preemption,
+    "scheduler.queue_saturation": rules_scheduler.queue_saturation,
+    "scheduler.prefill_interference": rules_scheduler.prefill_interference,
+    "scheduler.prefix_cache_miss": rules_scheduler.prefix_cache_miss,
+    "host.gc_pause": rules_host.gc_pause,
+    "host.cpu_starvation": rules_host.cpu_starvation,
+    "host.io_stall": rules_host.io_stall,
+    "host.slow_operator": rules_host.slow_operator,
+    "host.interpreter_lock": rules_host.interpreter_lock,
+    "host.observer_overhead": rules_host.observer_overhead,
+    "host.step_overhead": rules_host.step_overhead,
+    "cuda.jit_compile": rules_service.jit_compile,
+    "cuda.graph_miss": rules_service.graph_miss,
+    "comm.degraded_link": rules_comm.degraded_link,
+    "comm.straggler_rank": rules_comm.straggler_rank,
+    "comm.fabric_fallback": rules_comm.fabric_fallback,
+    "comm.collective_hang": rules_service.collective_hang,
+    "frontend.input_processing": rules_service.input_processing,
+    "frontend.detok_stream": rules_service.detok_stream,
+    "frontend.gateway_overhead": rules_service.gateway_overhead,
+    "lifecycle.cold_start": rules_service.cold_start,
+}
+"""By the cause that the rule looks for; ``host.slow_operator`` answers ``gpu.wrong_kernel`` where the operator is a kernel."""

@@ -1,0 +1,163 @@
+"""Rules for causes between ranks.
+
+A collective's shortest time over its ranks is its transfer; what other ranks took longer, they waited.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item
+from teller_core.judge.prepare import CALM, Case
+from teller_core.judge.scene import Scene
+
+SLOWER = 3.0
+"""A link is degraded where messages take at least this many times what they take in the capture's calm steps."""
+ALIKE = 0.5
+"""All ranks are slow alike where the shortest time of a collective is at least this share of the longest."""
+WAITED = 0.5
+"""A rank is a straggler where others spend at least this share of their collectives waiting for it."""
+SAME_RANK = 0.7
+"""Share of the collectives to which it must have come last."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One row a step with collectives, by step: ``transfer`` int64 ns (each collective's shortest time over the ranks that
+    were seen, summed), ``longest`` int64 ns, ``count`` int64, ``ranks`` the fewest ranks that met in any of them.
+    """
+
+    step: Int64
+    transfer: Int64
+    longest: Int64
+    count: Int64
+    ranks: Int64
+    calm: float
+    """ns: a calm step's transfer a collective."""
+
+
+def link(case: Case) -> Link:
+    """The collectives of every step, measured once a capture."""
+    if "link" not in case.measured:
+        case.measured["link"] = _link(case)
+    return case.measured["link"]
+
+
+def degraded_link(scene: Scene) -> Clue | None:
+    """Collectives took several times their calm time on all ranks alike, the last one to arrive included."""
+    seen = link(scene.case)
+    slow = _slow(seen)
+    if not slow.any():
+        return None
+    alike = slow & (seen.ranks > 1) & (seen.transfer >= ALIKE * seen.longest)
+    mine = alike & np.isin(seen.step, scene.life.step)
+    if not alike.any():
+        return None
+    added = (seen.transfer - seen.count * seen.calm).astype(np.int64)
+    ns = int(added[mine].sum()) + _unseen(scene, seen, alike, added)
+    rows = np.flatnonzero(mine if mine.any() else alike)
+    worst = int(rows[np.argmax(seen.transfer[rows])])
+    scope = "this_request" if mine.any() else "similar_steps"
+    each = float(seen.transfer[worst] / seen.count[worst])
+    evidence = [
+        cost("collectives beyond their calm time in its steps", ns, kind="collective", scope=scope),
+        cost("one collective, on the rank that took least", int(each), int(seen.calm), kind="collective", scope=scope),
+        count("collectives in the step", int(seen.count[worst]), unit="collectives", kind="collective", scope=scope),
+        count("ranks that were slow alike", int(seen.ranks[worst]), unit="ranks", kind="collective", scope=scope),
+    ]
+    return Clue(
+        "comm.degraded_link",
+        ns,
+        COUNTED,
+        evidence,
+        step=int(seen.step[worst]),
+        view="horizontal",
+        layer="communication",
+        tier=4,
+    )
+
+
+def straggler_rank(scene: Scene) -> Clue | None:
+    """The ranks of its steps waited in their collectives, most often for the same one."""
+    table = scene.case.capture.collectives
+    mine = np.isin(table.step, scene.life.step) & (table.wait != UNKNOWN) & (table.late >= 0)
+    if not mine.any():
+        return None
+    who, times = np.unique(table.late[mine], return_counts=True)
+    late, share = int(who[np.argmax(times)]), float(times.max() / times.sum())
+    waiting = mine & (table.late == late) & (table.rank != late)
+    if share < SAME_RANK or not waiting.any():
+        return None
+    waited, whole = int(table.wait[waiting].sum()), int(table.dur[waiting].sum())
+    if waited < WAITED * whole:
+        return None
+    others = max(len(np.unique(table.rank[waiting])), 1)
+    evidence = [
+        cost("each other rank waited for it", waited // others, kind="collective"),
+        cost("collectives in which they waited", whole, kind="collective"),
+        count("collectives to which it came last", 100 * share, unit="%", kind="collective"),
+    ]
+    others = max(len(np.unique(table.rank[waiting])), 1)
+    ns = waited // others
+    return Clue(
+        "comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication", tier=4
+    )
+
+
+def fabric_fallback(scene: Scene) -> Clue | None:
+    """The log says that the ranks talk over sockets, and collectives take much of its steps."""
+    lines = scene.case.capture.lines
+    rows = [row for row, rule in enumerate(lines.rule) if rule == "nccl.net" and '"Socket"' in lines.fields[row]]
+    seen = link(scene.case)
+    mine = np.isin(seen.step, scene.life.step)
+    if not rows or not mine.any():
+        return None
+    ns = int(seen.transfer[mine].sum())
+    evidence = [cost("collectives in its steps", ns, kind="collective")]
+    evidence += [line_item(scene, row, "the transport that was chosen at start") for row in rows[:2]]
+    return Clue("comm.fabric_fallback", ns, COUNTED, evidence, view="horizontal", layer="communication", tier=4)
+
+
+def _link(case: Case) -> Link:
+    """Collectives are told apart by (group, sequence); where that is unknown, by their order in the step."""
+    table = case.capture.collectives
+    use = np.flatnonzero(table.step >= 0)
+    empty = np.empty(0, np.int64)
+    if not len(use):
+        return Link(empty, empty, empty, empty, empty, float("nan"))
+    key = np.stack([table.step[use].astype(np.int64), table.group[use].astype(np.int64), table.sequence[use]])
+    met, index = np.unique(key, axis=1, return_inverse=True)
+    index = index.reshape(-1)
+    count = met.shape[1]
+    shortest, longest = np.full(count, 2**62), np.zeros(count, np.int64)
+    np.minimum.at(shortest, index, table.dur[use])
+    np.maximum.at(longest, index, table.dur[use])
+    ranks = np.bincount(index, minlength=count)
+    step, inverse = np.unique(met[0], return_inverse=True)
+    transfer, top = np.zeros(len(step), np.int64), np.zeros(len(step), np.int64)
+    fewest = np.full(len(step), 2**31)
+    np.add.at(transfer, inverse, shortest)
+    np.add.at(top, inverse, longest)
+    np.minimum.at(fewest, inverse, ranks)
+    per_step = np.bincount(inverse, minlength=len(step))
+    return Link(step, transfer, top, per_step, fewest, float(np.quantile(transfer / per_step, CALM)))
+
+
+def _slow(seen: Link) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    if not len(seen.step):
+        return np.zeros(0, np.bool_)
+    return seen.transfer >= SLOWER * seen.calm * seen.count
+
+
+def _unseen(scene: Scene, seen: Link, alike: "np.ndarray[tuple[int], np.dtype[np.bool_]]", added: Int64) -> int:
+    """ns for the request's steps that no profile overlaps: those as slow as the profiled slow ones are taken to be like them."""
+    took = scene.case.took[seen.step[alike]]
+    slow = int(np.median(took[took != UNKNOWN])) if (took != UNKNOWN).any() else UNKNOWN
+    unseen = scene.life.step[~np.isin(scene.life.step, seen.step)]
+    mine = scene.case.took[unseen]
+    if slow == UNKNOWN or not len(mine):
+        return 0
+    usual = int(np.median(added[alike]))
+    inside = (scene.case.begin[unseen] >= scene.low) & (scene.case.begin[unseen] < scene.high)
+    return int((inside & (2 * mine >= slow)).sum()) * usual

@@ -1,0 +1,239 @@
+"""Rules for causes on the host: collections, starvation, storage, one operator, the interpreter lock, our own recorder."""
+
+import numpy as np
+
+from teller_core.data.report import EvidenceItem
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.trace import Layer
+from teller_core.judge.evidence import COUNTED, RECORDED, SAMPLED, Clue, cost, count, ms, step_item
+from teller_core.judge.holds import Bool
+from teller_core.judge.intervals import common, overlaps, span
+from teller_core.judge.resources import resources
+from teller_core.judge.scene import Scene
+
+ONE_OPERATOR = 0.5
+"""One operator is to blame where it has this share of all that suspicious spans add: starvation spreads over all of them."""
+MOSTLY = 0.5
+"""A device is idle for the host's sake where it stands still for this share of its profiled steps."""
+
+
+def gc_pause(scene: Scene) -> Clue | None:
+    """Collections of the interpreter stood in its way."""
+    ns = int(scene.holds.collection.sum()) + _front(scene, "gc")
+    if ns <= 0:
+        return None
+    rows = _pauses(scene, "gc")
+    pauses = scene.case.capture.pauses
+    longest = max(rows, key=lambda row: int(pauses.dur[row]), default=None)
+    evidence = [
+        cost("collections while it waited", ns, kind="pause"),
+        count("collections", len(rows), unit="times", kind="pause"),
+    ]
+    if longest is not None:
+        evidence.append(cost("the longest collection", int(pauses.dur[longest]), kind="pause"))
+    return Clue(
+        "host.gc_pause", ns, RECORDED, evidence, step=_worst(scene, scene.holds.collection), layer="python", tier=3
+    )
+
+
+def cpu_starvation(scene: Scene) -> Clue | None:
+    """Threads of the engine were ready to run and did not get a processor, while its steps were stretched."""
+    ns = int(scene.holds.starved.sum())
+    if ns <= 0:
+        return None
+    held = scene.holds
+    evidence = [
+        cost("steps stretched while threads waited for a processor", ns, kind="sample"),
+        cost(
+            "run-queue wait beyond the calm level",
+            int(scene.beyond_calm("run_queue_wait_ns")),
+            kind="sample",
+            scope="capture",
+        ),
+        count("steps stretched", int(((held.starved > 0) & ~held.gap).sum()), unit="steps", scope="its_steps"),
+        *_worst_item(scene, held.starved),
+    ]
+    if scene.counted("pressure_cpu_some_us"):
+        pressure = int(scene.beyond_calm("pressure_cpu_some_us") * 1000)
+        evidence.append(
+            cost(
+                "time some task waited for a processor, beyond the calm level", pressure, kind="sample", scope="capture"
+            )
+        )
+    if scene.beyond_calm("cgroup_throttled_periods") > 0:
+        throttled = scene.beyond_calm("cgroup_throttled_periods")
+        evidence.append(
+            count("throttled periods of its control group", throttled, unit="times", kind="sample", scope="capture")
+        )
+    return Clue("host.cpu_starvation", ns, SAMPLED, evidence, step=_worst(scene, held.starved), layer="python", tier=3)
+
+
+def io_stall(scene: Scene) -> Clue | None:
+    """Tasks waited for storage, or the service wrote unusually much, while its steps or the gaps between them grew."""
+    ns = int(scene.holds.device.sum())
+    if ns <= 0:
+        return None
+    held = scene.holds
+    evidence = [
+        cost("steps and gaps stretched while storage was waited for", ns, kind="sample"),
+        count("steps and gaps stretched", int((held.device > 0).sum()), unit="steps", scope="its_steps"),
+        *_worst_item(scene, held.device),
+    ]
+    if scene.counted("pressure_io_some_us"):
+        pressure = int(scene.beyond_calm("pressure_io_some_us") * 1000)
+        evidence.append(
+            cost("time some task waited for storage, beyond the calm level", pressure, kind="sample", scope="capture")
+        )
+    if scene.counted("write_bytes"):
+        written = scene.beyond_calm("write_bytes") / 1e6
+        evidence.append(
+            count("written by the service beyond the calm level", written, unit="MB", kind="sample", scope="capture")
+        )
+    return Clue("host.io_stall", ns, SAMPLED, evidence, step=_worst(scene, held.device), layer="python", tier=3)
+
+
+def slow_operator(scene: Scene) -> Clue | None:
+    """One operator has most of what suspicious spans add to steps whose overtime nothing else explains."""
+    found = _suspects(scene)
+    if found is None:
+        return None
+    rows, scope = found
+    table = scene.case.assessment.candidates
+    by_name: dict[str, int] = {}
+    for row in rows.tolist():
+        by_name[table.name[row]] = by_name.get(table.name[row], 0) + max(int(table.excess[row]), 0)
+    name, added = max(by_name.items(), key=lambda item: item[1])
+    everything = sum(by_name.values())
+    if not everything or added < ONE_OPERATOR * everything:
+        return None
+    mine = [row for row in rows.tolist() if table.name[row] == name]
+    worst = max(mine, key=lambda row: int(table.excess[row]))
+    left = int(scene.holds.rest.sum())
+    ns = min(left, added) if scope == "this_request" else left * added // everything
+    layer = Layer(int(table.layer[worst])).name.lower()
+    evidence = [
+        cost("what its spans add to the steps", ns, kind="span"),
+        EvidenceItem(
+            kind="span",
+            scope="this_request" if scope == "this_request" else "similar_steps",
+            span=f"{int(table.rank[worst])}:{int(table.row[worst])}",
+            step=int(table.step[worst]),
+            name=name,
+            value=ms(int(table.value[worst])),
+            normal=ms(int(table.normal[worst])),
+            unit="ms",
+        ),
+        count("suspicious spans of this operator", len(mine), unit="spans", kind="span"),
+        *_cpu(scene),
+    ]
+    cause = "gpu.wrong_kernel" if table.layer[worst] == Layer.KERNEL else "host.slow_operator"
+    return Clue(
+        cause,
+        ns,
+        COUNTED,
+        evidence,
+        step=int(table.step[worst]),
+        rank=int(table.rank[worst]),
+        operator=name,
+        layer=layer,
+        tier=4,
+    )
+
+
+def interpreter_lock(scene: Scene) -> Clue | None:
+    """All Python threads of a process stood still, and no collection, starvation or storage explains it."""
+    held = scene.holds
+    late = np.minimum(held.rest, overlaps(scene.case.pauses["thread_lag"], held.low, held.high))
+    ns = int(late.sum()) + _front(scene, "thread_lag")
+    rows = _pauses(scene, "thread_lag")
+    if ns <= 0 or not rows:
+        return None
+    pauses = scene.case.capture.pauses
+    longest = max(int(pauses.dur[row]) for row in rows)
+    evidence = [
+        cost("time in which the threads of a process stood still", ns, kind="pause"),
+        count("times a waiting thread woke late", len(rows), unit="times", kind="pause"),
+        cost("the longest", longest, kind="pause"),
+    ]
+    return Clue("host.interpreter_lock", ns, SAMPLED * 0.9, evidence, step=_worst(scene, late), layer="python", tier=3)
+
+
+def observer_overhead(scene: Scene) -> Clue | None:
+    """The recorder's own profiler was being stopped: no fault of the service."""
+    ns = scene.during(scene.case.stalls)
+    if ns <= 0:
+        return None
+    evidence = [cost("the recorder's profiler was being stopped", ns, kind="pause")]
+    return Clue("host.observer_overhead", ns, RECORDED, evidence, layer="python", tier=2)
+
+
+def step_overhead(scene: Scene) -> Clue | None:
+    """Its device stood still for most of its profiled steps, while the host worked."""
+    parts = {part.part: part.ns for part in resources(scene.case, scene.life)}
+    idle, host, busy = parts.get("device_idle"), parts.get("exposed_host"), parts.get("device_compute")
+    if idle is None or host is None or busy is None:
+        return None
+    seen = sum(ns or 0 for name, ns in parts.items() if name != "unexplained")
+    ns = idle + host
+    if not seen or ns < MOSTLY * seen:
+        return None
+    evidence = [
+        cost("its device stood still in its profiled steps", ns, kind="span"),
+        cost("kernels in them", busy, kind="span"),
+        cost("the host worked meanwhile", host, kind="span"),
+    ]
+    return Clue("host.step_overhead", ns, COUNTED * 0.8, evidence, layer="python", tier=4)
+
+
+def _front(scene: Scene, kind: str) -> int:
+    """ns that pauses of the front end delayed it: before the engine had it, after its last step, or in the gap asked for."""
+    pauses, life = scene.case.front_pauses[kind], scene.life
+    if not len(pauses.start) or not scene.span:
+        return 0
+    if scene.metric == "itl_max":
+        return scene.during(pauses)
+    zones = [(life.received, life.queued), (life.last, life.end)]
+    return sum(scene.during(common(pauses, span(*zone))) for zone in zones if UNKNOWN not in zone)
+
+
+def _pauses(scene: Scene, kind: str) -> list[int]:
+    """Pauses of the service of one kind that touch the metric's stretch."""
+    pauses = scene.case.capture.pauses
+    touching = (pauses.start < scene.high) & (pauses.start + pauses.dur > scene.low)
+    return [row for row in np.flatnonzero(touching).tolist() if pauses.kind[row] == kind]
+
+
+def _worst(scene: Scene, charge: Int64) -> int | None:
+    """The step with most of a charge."""
+    return int(scene.holds.step[int(np.argmax(charge))]) if len(charge) and charge.max() > 0 else None
+
+
+def _worst_item(scene: Scene, charge: Int64) -> list[EvidenceItem]:
+    held = scene.holds
+    steps: Bool = ~held.gap
+    at = int(np.argmax(np.where(steps, charge, -1))) if steps.any() else int(np.argmax(charge))
+    if charge[at] <= 0:
+        at = int(np.argmax(charge))
+    name = "the longest gap after a step" if held.gap[at] else "the most stretched step"
+    return [step_item(scene, int(held.step[at]), name, int(held.took[at]), int(held.base[at]), own=bool(held.own[at]))]
+
+
+def _suspects(scene: Scene) -> tuple["np.ndarray[tuple[int], np.dtype[np.intp]]", str] | None:
+    """Rows of the candidates in its slow steps, else in slow steps near in time; and which of the two."""
+    table, held = scene.case.assessment.candidates, scene.holds
+    slow = held.step[(held.rest > 0) & ~held.gap]
+    if not len(slow) or not len(table.step):
+        return None
+    rows = np.flatnonzero(np.isin(table.step, slow))
+    if len(rows):
+        return rows, "this_request"
+    begin = scene.case.begin[table.step]
+    near = np.flatnonzero((table.step >= 0) & (begin >= scene.low) & (begin < scene.high))
+    return (near, "similar_steps") if len(near) else None
+
+
+def _cpu(scene: Scene) -> list[EvidenceItem]:
+    if not scene.counted("run_queue_wait_ns"):
+        return []
+    waited = int(scene.beyond_calm("run_queue_wait_ns"))
+    return [cost("run-queue wait beyond the calm level", waited, kind="sample", scope="capture")]

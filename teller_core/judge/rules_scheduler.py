@@ -1,0 +1,129 @@
+"""Rules for causes in the scheduler: waiting for admission, other requests' prompts, evictions, a missed prefix."""
+
+import numpy as np
+
+from teller_core.data.table import UNKNOWN
+from teller_core.judge.breakdown import phase_ns
+from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
+from teller_core.judge.intervals import overlap, overlaps, span
+from teller_core.judge.scene import Scene
+
+DOUBLED = 1.0
+"""Other prompts interfere where they add at least this many times what the step would take: ordinary batches add less."""
+SHARED_PREFIX = 0.3
+"""Requests of a capture share a prefix where half of them found at least this share of their prompt in the cache."""
+MISSED = 0.05
+"""A request that found at most this share of its prompt in the cache has missed it."""
+LONG_PROMPT = 256
+"""Tokens: a shorter prompt costs too little for a cache to matter."""
+
+
+def queue_saturation(scene: Scene) -> Clue | None:
+    """It waited to be admitted, and what ran meanwhile ran at its usual pace."""
+    life = scene.life
+    if UNKNOWN in (life.queued, life.launched) or not scene.span:
+        return None
+    waited = overlap(span(life.queued, life.launched), scene.low, scene.high)
+    waited -= overlap(scene.case.stalls, life.queued, life.launched)
+    held = scene.holds
+    inside = overlaps(span(life.queued, life.launched), held.low, held.high)
+    charged = int((inside * (held.over - held.rest) // np.maximum(held.high - held.low, 1)).sum())
+    first = int(held.took[0]) if len(held.took) else 0
+    ns = waited - charged - first
+    if ns <= 0:
+        return None
+    running, waiting = _load(scene, life.queued)
+    evidence = [
+        cost("time in the queue that nothing else explains", ns, kind="decision"),
+        count("requests running when it arrived", running, unit="requests", scope="capture"),
+        count("requests waiting when it arrived", waiting, unit="requests", scope="capture"),
+    ]
+    sure = RECORDED if waiting or running else HINTED
+    return Clue("scheduler.queue_saturation", ns, sure, evidence, tier=1)
+
+
+def prefill_interference(scene: Scene) -> Clue | None:
+    """Steps that it needed, or waited for, carried so many prompt tokens of others that they took several times as long."""
+    held = scene.holds
+    blocking = (held.prompts > 0) & (held.base != UNKNOWN) & (held.took - held.base >= DOUBLED * held.base)
+    ns = int(held.prompts[blocking].sum())
+    if ns <= 0:
+        return None
+    rows = np.flatnonzero(blocking)
+    worst = int(rows[np.argmax(held.prompts[rows])])
+    step = int(held.step[worst])
+    evidence = [
+        cost("steps that computed prompts of other requests", ns, kind="step", scope="its_steps"),
+        step_item(
+            scene, step, "the longest of them", int(held.took[worst]), int(held.base[worst]), own=bool(held.own[worst])
+        ),
+        count("prompt tokens of other requests in it", int(held.others[worst]), unit="tokens", scope="its_steps"),
+        count("such steps", len(rows), unit="steps", scope="its_steps"),
+    ]
+    return Clue("scheduler.prefill_interference", ns, COUNTED, evidence, step=step, tier=2)
+
+
+def kv_preemption(scene: Scene) -> Clue | None:
+    """It was evicted while it ran, and its tokens were computed again."""
+    table = scene.case.capture.requests
+    evictions = max(int(table.preemptions[scene.life.request]), len(scene.life.evicted.start))
+    lines = [row for row in scene.lines if scene.case.capture.lines.rule[row].startswith("vllm.preempt")]
+    if evictions <= 0 and not lines:
+        return None
+    away = scene.during(scene.life.evicted) + scene.during(scene.life.recompute)
+    ns = away or phase_ns(scene.phases, "unexplained")
+    again = int(scene.life.recomputed.clip(0).sum())
+    name = "time evicted and computing again" if away else "time without a record, in which it may have been evicted"
+    evidence = [
+        cost(name, ns, kind="decision"),
+        count("evictions", max(evictions, len(lines)), unit="times", kind="decision"),
+    ]
+    if again:
+        evidence.append(count("tokens computed again", again, unit="tokens", kind="decision"))
+    usage = scene.case.capture.steps.kv_usage[scene.life.step]
+    if len(usage) and not np.isnan(usage).all():
+        evidence.append(
+            count("highest KV cache use in its steps", 100 * float(np.nanmax(usage)), unit="%", scope="its_steps")
+        )
+    evidence += [line_item(scene, row, "an eviction in the log") for row in lines[:3]]
+    step = _first_recompute(scene)
+    sure = RECORDED if ns else HINTED
+    return Clue(
+        "scheduler.kv_preemption", ns or phase_ns(scene.phases, "unexplained"), sure, evidence, step=step, tier=0
+    )
+
+
+def prefix_cache_miss(scene: Scene) -> Clue | None:
+    """It found nothing of a prompt that its peers found much of."""
+    table, request = scene.case.capture.requests, scene.life.request
+    known = (table.cached_tokens >= 0) & (table.prompt_tokens > 0)
+    if not known[request] or int(table.prompt_tokens[request]) < LONG_PROMPT or np.isnan(scene.case.context_cost):
+        return None
+    share = table.cached_tokens[known] / table.prompt_tokens[known]
+    usual, prompt = float(np.median(share)), int(table.prompt_tokens[request])
+    if usual < SHARED_PREFIX or int(table.cached_tokens[request]) > MISSED * prompt:
+        return None
+    missed = int(usual * prompt) - int(table.cached_tokens[request])
+    evidence = [
+        count(
+            "prompt tokens found in the cache", int(table.cached_tokens[request]), int(usual * prompt), unit="tokens"
+        ),
+        count("prompt tokens", prompt, unit="tokens"),
+    ]
+    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, tier=1)
+
+
+def _load(scene: Scene, time: int) -> tuple[int, int]:
+    """Requests that ran and that waited, besides this one, at a time."""
+    table = scene.case.capture.requests
+    others = np.ones(len(table.number), np.bool_)
+    others[scene.life.request] = False
+    started = (table.scheduled != UNKNOWN) & (table.scheduled <= time)
+    waiting = others & (table.queued != UNKNOWN) & (table.queued <= time) & ~started
+    running = others & started & (table.end() != UNKNOWN) & (table.end() > time)
+    return int(running.sum()), int(waiting.sum())
+
+
+def _first_recompute(scene: Scene) -> int | None:
+    again = np.flatnonzero(scene.life.recomputed > 0)
+    return int(scene.life.step[again[0]]) if len(again) else None

@@ -1,0 +1,177 @@
+"""Rules for causes before, after and around the steps: the front end, the way to it, and what a log line tells."""
+
+import json
+
+import numpy as np
+
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.judge.breakdown import phase_ns
+from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
+from teller_core.judge.intervals import overlap, span
+from teller_core.judge.scene import Scene
+
+COLD_STEPS = 3
+"""An engine's first steps, in which it compiles, allocates and connects."""
+COLD_TIMES = 5
+"""A first step is cold where it takes this many times what its work asks for later."""
+COLD_WAIT = 1_000_000_000
+"""ns that a request must have waited for an engine's very first step before that is called a cold start."""
+LAG_TOKENS = 16
+"""Fewer tokens than this show no trend of delivery."""
+NEAR = 1_000_000_000
+"""ns around a log line in which a slow step is taken to be what the line speaks of, where the line's clock is no finer."""
+
+
+def input_processing(scene: Scene) -> Clue | None:
+    """The front end kept it longer than it keeps most requests."""
+    table, life = scene.case.capture.requests, scene.life
+    ns, usual = _beyond(table.received, table.queued, life.request)
+    if ns <= 0 or UNKNOWN in (life.received, life.queued) or scene.metric in ("tpot", "itl_max"):
+        return None
+    kept = life.queued - life.received
+    paused = sum(
+        overlap(spans, life.received, life.queued)
+        for spans in (*scene.case.front_pauses.values(), *scene.case.pauses.values())
+    )
+    evidence = [
+        cost("longer in the front end than most requests", ns - paused, kind="decision"),
+        cost("time in the front end before the engine had it", kept, usual, kind="decision"),
+    ]
+    if int(table.prompt_tokens[life.request]) >= 0:
+        evidence.append(count("prompt tokens", int(table.prompt_tokens[life.request]), unit="tokens"))
+    return Clue("frontend.input_processing", ns - paused, COUNTED, evidence, layer="request", tier=1)
+
+
+def detok_stream(scene: Scene) -> Clue | None:
+    """Its tokens arrived later and later after the steps that made them."""
+    life = scene.life
+    times = scene.case.capture.tokens.of(life.request)
+    made = life.stop[np.flatnonzero(life.stop >= life.first)] if life.first != UNKNOWN else life.stop[:0]
+    if len(times) < LAG_TOKENS or len(times) != len(made) or scene.metric == "ttft":
+        return None
+    lag = times - made
+    quarter = len(lag) // 4
+    early, late = int(np.median(lag[:quarter])), int(np.median(lag[-quarter:]))
+    middle = int(np.median(lag[quarter:-quarter]))
+    if not early < middle < late:
+        return None
+    evidence = [
+        cost("how much later than its first tokens the last ones arrived", late - early),
+        cost("tokens arrived after their steps, at the end", late, early),
+        count("tokens", len(times), unit="tokens"),
+    ]
+    return Clue("frontend.detok_stream", late - early, COUNTED, evidence, layer="request", tier=1)
+
+
+def gateway_overhead(scene: Scene) -> Clue | None:
+    """It spent longer on the way to the server than most requests."""
+    table, life = scene.case.capture.requests, scene.life
+    before, usual = _beyond(table.client_start, table.received, life.request)
+    if before <= 0 or scene.metric in ("tpot", "itl_max"):
+        return None
+    whole = phase_ns(scene.phases, "before_server")
+    evidence = [
+        cost("longer on the way to the server than most requests", before),
+        cost("time between the caller's start and the server's receipt", whole, usual),
+    ]
+    return Clue("frontend.gateway_overhead", before, COUNTED, evidence, layer="request", tier=1)
+
+
+def jit_compile(scene: Scene) -> Clue | None:
+    """The log names a compilation while it ran, and a step of that time took longer than its work asks for."""
+    lines = scene.case.capture.lines
+    rows = [row for row in scene.lines if lines.rule[row] == "vllm.jit"]
+    if not rows:
+        return None
+    held = scene.holds
+    near = np.zeros(len(held.low), np.bool_)
+    for row in rows:
+        time, width = int(lines.time[row]), max(int(lines.after[row]), 0)
+        near |= (held.low <= time + width) & (held.high >= time - max(width, NEAR))
+    ns = int(held.rest[near].sum()) if held.judged else _over_work(scene)
+    step = int(held.step[near][np.argmax(held.rest[near])]) if near.any() else None
+    evidence = [cost("steps stretched around the compilation", ns, kind="step", scope="its_steps")]
+    evidence += [line_item(scene, row, "a compilation in the log") for row in rows[:3]]
+    return Clue(
+        "cuda.jit_compile", ns, COUNTED if held.judged else HINTED, evidence, step=step, layer="runtime", tier=0
+    )
+
+
+def cold_start(scene: Scene) -> Clue | None:
+    """The engine ran its very first steps for it, or had not begun when it came."""
+    engine, life = scene.life.engine, scene.life
+    lines = scene.case.capture.lines
+    ready = [row for row in scene.lines if lines.rule[row] == "vllm.init" and int(lines.time[row]) > life.begin]
+    if engine is None or not len(engine.step) or not scene.span:
+        return None
+    first = span(life.begin, int(engine.begin[0]))
+    waited = overlap(first, scene.low, scene.high)
+    held = scene.holds
+    cold = np.isin(held.step, engine.step[:COLD_STEPS]) & (held.took > COLD_TIMES * np.maximum(held.base, 1))
+    cold &= ~held.gap & (held.base != UNKNOWN)
+    ns = int(held.rest[cold].sum()) + (waited if waited >= COLD_WAIT else 0)
+    if ns <= 0:
+        return None
+    evidence = [cost("before and in the engine's first steps", ns, kind="step", scope="its_steps")]
+    evidence += [
+        step_item(scene, int(held.step[row]), "one of its first steps", int(held.took[row]), int(held.base[row]))
+        for row in np.flatnonzero(cold)[:1].tolist()
+    ]
+    evidence += [line_item(scene, row, "the engine says that it is ready") for row in ready[:1]]
+    sure = RECORDED if ready else COUNTED if cold.any() else HINTED
+    step = int(held.step[cold][0]) if cold.any() else int(engine.step[0])
+    return Clue("lifecycle.cold_start", ns, sure, evidence, step=step, layer="engine", tier=0)
+
+
+def graph_miss(scene: Scene) -> Clue | None:
+    """The log says that its decode steps ran without a graph, while others ran with one."""
+    lines = scene.case.capture.lines
+    said = {row: json.loads(lines.fields[row]).get("graph") for row in _graph_lines(scene)}
+    without = [row for row in scene.lines if said.get(row) == "False"]
+    if not without or "True" not in said.values():
+        return None
+    ns = _over_work(scene)
+    evidence = [
+        cost("beyond what its work predicts", ns),
+        count("log lines without a graph", len(without), unit="lines", kind="log_line", scope="capture"),
+    ]
+    evidence += [line_item(scene, row, "decode without a graph") for row in without[:3]]
+    return Clue("cuda.graph_miss", ns, HINTED, evidence, layer="runtime", tier=1)
+
+
+def collective_hang(scene: Scene) -> Clue | None:
+    """A worker got no work from the others for a minute, and said so."""
+    lines = scene.case.capture.lines
+    rows = [row for row in scene.lines if lines.rule[row] == "vllm.shm"]
+    if not rows:
+        return None
+    seconds = sum(float(json.loads(lines.fields[row]).get("s", 0)) for row in rows)
+    ns = min(int(seconds * 1e9), scene.span)
+    evidence = [cost("no progress between the workers", ns, kind="log_line", scope="capture")]
+    evidence += [line_item(scene, row, "a worker waits for the others") for row in rows[:3]]
+    return Clue("comm.collective_hang", ns, COUNTED, evidence, view="horizontal", layer="communication", tier=0)
+
+
+def _graph_lines(scene: Scene) -> list[int]:
+    lines = scene.case.capture.lines
+    return [row for row, rule in enumerate(lines.rule) if rule == "sglang.decode" and '"graph"' in lines.fields[row]]
+
+
+def _beyond(low: Int64, high: Int64, request: int) -> tuple[int, int]:
+    """How much longer than the median request this one took between two times, and the median."""
+    known = (low != UNKNOWN) & (high != UNKNOWN)
+    if not known[request] or known.sum() < 4:
+        return 0, 0
+    took = high - low
+    usual = int(np.median(took[known]))
+    return int(took[request]) - usual, usual
+
+
+def _over_work(scene: Scene) -> int:
+    """ns of the metric beyond what its work predicts, 0 where that is unknown."""
+    row = scene.case.expectation.get((scene.life.request, scene.metric))
+    if row is None:
+        return 0
+    table = scene.case.assessment.requests
+    value, work = int(table.value[row]), int(table.by_work[row])
+    return max(value - work, 0) if UNKNOWN not in (value, work) else 0

@@ -1,0 +1,85 @@
+"""What a rule looks at: one request of one capture, for one metric."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from teller_core.data.report import Metric, Part
+from teller_core.data.table import UNKNOWN
+from teller_core.judge.breakdown import phases
+from teller_core.judge.holds import Holds, beyond_calm, holds
+from teller_core.judge.intervals import Spans, overlap
+from teller_core.judge.life import Life, life
+from teller_core.judge.prepare import Case
+
+
+@dataclass(frozen=True)
+class Scene:
+    """``low``, ``high`` int ns: the stretch of the request's time that the metric measures, UNKNOWN where it cannot be placed."""
+
+    case: Case
+    life: Life
+    metric: Metric
+    low: int
+    high: int
+
+    @property
+    def span(self) -> int:
+        """ns that the metric measures, 0 where unknown."""
+        return 0 if UNKNOWN in (self.low, self.high) else max(self.high - self.low, 0)
+
+    @cached_property
+    def phases(self) -> list[Part]:
+        """The phases of the whole request."""
+        return phases(self.case, self.life)
+
+    @cached_property
+    def holds(self) -> Holds:
+        """What held it up inside the metric's stretch."""
+        return holds(self.case, self.life, self.low, self.high)
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """Log lines that may have been written during the request, and those that name it."""
+        lines = self.case.capture.lines
+        if UNKNOWN in (self.low, self.high) or not len(lines.time):
+            return []
+        during = (lines.time + lines.after.clip(0) >= self.low) & (lines.time - lines.before.clip(0) <= self.high)
+        return np.flatnonzero(during | (lines.request == self.life.request)).tolist()
+
+    def during(self, spans: Spans) -> int:
+        """ns of ``spans`` inside the metric's stretch."""
+        return overlap(spans, self.low, self.high) if self.span else 0
+
+    def counted(self, name: str) -> bool:
+        """Whether anybody sampled the counter."""
+        return name in self.case.counters
+
+    def beyond_calm(self, name: str) -> float:
+        """How much a counter grew in the metric's stretch beyond its calm level, in its own unit."""
+        if not self.span:
+            return 0.0
+        return float(beyond_calm(self.case, name, np.array([self.low]), np.array([self.high]))[0])
+
+
+def scene(case: Case, request: int, metric: Metric) -> Scene:
+    """The scene of the request at position ``request``."""
+    one = life(case, request)
+    return Scene(case, one, metric, *_stretch(case, one, metric))
+
+
+def _stretch(case: Case, one: Life, metric: Metric) -> tuple[int, int]:
+    table = case.capture.requests
+    client = int(table.client_first[one.request])
+    first = client if client != UNKNOWN else one.first
+    match metric:
+        case "ttft":
+            return one.begin, first
+        case "tpot":
+            return first, max(one.last, one.end) if one.end != UNKNOWN else one.last
+        case "itl_max":
+            gap, at = int(table.itl_max[one.request]), int(table.itl_max_at[one.request])
+            return (UNKNOWN, UNKNOWN) if UNKNOWN in (gap, at) else (at - gap, at)
+        case _:
+            return one.begin, one.end
