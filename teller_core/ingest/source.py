@@ -46,6 +46,8 @@ class Source:
     file: BinaryIO
     compressed: bool
     expanded: int = 0
+    failure: FormatError | None = None
+    """What the next call of :meth:`fill` will raise: the bytes before the damage are given out first."""
 
     @property
     def on_disk(self) -> int:
@@ -58,11 +60,13 @@ class Source:
         Errors: FormatError for a damaged or cut compressed stream; LimitError over MAX_EXPANDED_BYTES or MAX_EXPANSION.
         """
         filled = 0
-        while filled < len(view):
+        while filled < len(view) and self.failure is None:
             got = self._read(view[filled:])
             if not got:
                 break
             filled += got
+        if self.failure is not None and not filled:
+            raise self.failure
         self.expanded += filled
         self._check_size()
         return filled
@@ -71,11 +75,12 @@ class Source:
         try:
             return self.stream.readinto(view) or 0
         except EOFError:
-            raise FormatError(
+            self.failure = FormatError(
                 self.path.name, "the compressed data ends early", "Copy or record the file again"
-            ) from None
+            )
         except DAMAGED:
-            raise FormatError(self.path.name, "the data is damaged", "Copy or record the file again") from None
+            self.failure = FormatError(self.path.name, "the data is damaged", "Copy or record the file again")
+        return 0
 
     def _check_size(self) -> None:
         if self.expanded > MAX_EXPANDED_BYTES:

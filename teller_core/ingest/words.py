@@ -2,13 +2,18 @@
 # pyright: basic
 # numba and llvmlite carry no types.
 
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 
 @intrinsic
-def load_word(typingctx, data, at):
+def _load_word(typingctx, data, at):
     """uint64: the 8 bytes of the uint8 array ``data`` from index ``at``, least significant first, unaligned."""
 
     def build(context, builder, signature, args):
@@ -22,7 +27,7 @@ def load_word(typingctx, data, at):
 
 
 @intrinsic
-def low_zero_bytes(typingctx, word):
+def _low_zero_bytes(typingctx, word):
     """int64: how many whole bytes of zero bits ``word`` has below its lowest set bit. ``word`` is not 0."""
 
     def build(context, builder, signature, args):
@@ -30,3 +35,7 @@ def low_zero_bytes(typingctx, word):
         return builder.lshr(bits, ir.Constant(ir.IntType(64), 3))
 
     return types.int64(types.uint64), build
+
+
+load_word = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], _load_word)
+low_zero_bytes = cast(Callable[[np.uint64], int], _low_zero_bytes)
