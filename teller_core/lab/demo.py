@@ -49,15 +49,13 @@ def run_episode(seed: int, fault: str | None, folder: Path, progress: Callable[[
             progress("starting the service")
             _wait_until_up(service, target.port)
             rows = _warm_up(service, target, seed, progress)
-            answered, delays, interval = _load(plan, file, service, target, progress)
+            answered, delays = _load(plan, file, service, target, progress)
             rows += answered
             progress("stopping the profiler")
             close_window(service.cap)
             _wait_for(service, "profile_stop", STOP_S)
         load.write(folder / "bundle" / "client.jsonl", rows)
-        truth = find_truth(
-            plan, interval, [*delays, *logged(file), *_prefills(plan, folder / "bundle" / "cap")], answered
-        )
+        truth = find_truth(plan, [*delays, *logged(file), *_prefills(plan, folder / "bundle" / "cap")], answered)
     truth.write(folder / "truth.json")
     return truth
 
@@ -79,11 +77,11 @@ def _warm_up(service: Service, target: load.Target, seed: int, progress: Callabl
 
 def _load(
     plan: Plan, file: Path, service: Service, target: load.Target, progress: Callable[[str], None]
-) -> tuple[list[dict[str, Any]], list[Delay], tuple[int, int]]:
+) -> tuple[list[dict[str, Any]], list[Delay]]:
     count = iter(range(1, len(plan.asks) + 1))
     stop = threading.Event()
     with ThreadPoolExecutor(1) as aside:
-        striking = aside.submit(strike, plan, file, service.process.pid, stop)
+        striking = aside.submit(strike, plan, file, _task(service), stop)
         try:
             rows = load.send(
                 target,
@@ -94,10 +92,16 @@ def _load(
             )
         finally:
             stop.set()
-        delays, interval = striking.result()
+        delays = striking.result()
     if any(row["err"] for row in rows):
         raise TellerError("The demo's service", "it did not answer every request", "Read server.log in the bundle")
-    return rows, delays, interval
+    return rows, delays
+
+
+def _task(service: Service) -> Path:
+    """The thread that makes the tokens, as the warm-up showed it."""
+    step = events(service.cap, "cb.step")[-1]
+    return Path("/proc") / str(service.process.pid) / "task" / str(step["tid"])
 
 
 def _prefills(plan: Plan, cap: Path) -> list[Delay]:

@@ -5,11 +5,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from teller_core.collect import proc
 from teller_core.lab.plan import Plan
 
 INJECT = Path(__file__).parent / "inject"
@@ -37,19 +35,22 @@ def write_plan(plan: Plan, folder: Path) -> Path:
     return file
 
 
-def strike(plan: Plan, file: Path, service: int, stop: threading.Event) -> tuple[list[Delay], tuple[int, int]]:
-    """Wait until it is time, let the fault strike, wait until it is over. Returns the delays seen from outside, and when."""
+def strike(plan: Plan, file: Path, task: Path, stop: threading.Event) -> list[Delay]:
+    """Wait until it is time, let the fault strike, wait until it is over. Returns the delays seen from outside.
+
+    ``task`` is the folder in /proc of the thread that makes the tokens.
+    """
     if stop.wait(plan.strike):
-        return [], (0, 0)
+        return []
     begin = time.time_ns()
     end = begin + int(plan.length * 1e9)
     hidden = file.with_suffix(".hidden")
     hidden.write_text(f"{begin} {end}")
     hidden.replace(file.with_name(file.name + ".window"))
     if plan.fault == "cpu_hog":
-        return _burn(int(plan.severity["burners"]), service, end, stop), (begin, end)
+        return _burn(int(plan.severity["burners"]), task, end, stop)
     stop.wait(plan.length)
-    return [], (begin, end)
+    return []
 
 
 def logged(file: Path) -> list[Delay]:
@@ -59,16 +60,17 @@ def logged(file: Path) -> list[Delay]:
     return [Delay(start, stop, stop - start) for start, stop in spans]
 
 
-def _burn(burners: int, service: int, end: int, stop: threading.Event) -> list[Delay]:
-    """Programs of somebody else that want the same processors; what the service then waited for them, by its busiest wait."""
-    others = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(burners)]
+def _burn(burners: int, task: Path, end: int, stop: threading.Event) -> list[Delay]:
+    """Programs of somebody else that want the same processors, and how long the thread then waited for one."""
+    busy = [sys.executable, "-S", "-c", "while True: pass"]
+    # Sessions of their own: Linux may share the processors out between sessions, not between processes.
+    others = [subprocess.Popen(busy, start_new_session=True) for _ in range(burners)]
     seen: list[Delay] = []
     try:
-        before, since = _waits(service), time.time_ns()
+        before, since = _waited(task), time.time_ns()
         while time.time_ns() < end and not stop.wait(WATCH_S):
-            after, now = _waits(service), time.time_ns()
-            waited = max((value - before.get(thread, value) for thread, value in after.items()), default=0)
-            seen.append(Delay(since, now, waited))
+            after, now = _waited(task), time.time_ns()
+            seen.append(Delay(since, now, after - before))
             before, since = after, now
     finally:
         for other in others:
@@ -77,8 +79,9 @@ def _burn(burners: int, service: int, end: int, stop: threading.Event) -> list[D
     return seen
 
 
-def _waits(service: int) -> Mapping[int, int]:
-    return {thread: waited for thread, _, waited in proc.threads(service)}
+def _waited(task: Path) -> int:
+    """ns that a thread was ready to run and did not."""
+    return int((task / "schedstat").read_text().split()[1])
 
 
 def _on_disk(folder: Path) -> Path:

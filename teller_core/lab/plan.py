@@ -70,9 +70,9 @@ def _with_long_prompts(
 ) -> tuple[tuple[Ask, ...], frozenset[str]]:
     """A few requests that arrive while the fault lasts get very long prompts, as from another user of the service."""
     inside = [place for place, ask in enumerate(asks) if strike <= ask.at < strike + length]
-    chosen = inside[:: max(1, len(inside) // chance.choice((3, 4)))][:4] or [len(asks) // 2]
+    chosen = inside[:: max(1, len(inside) // chance.choice((2, 3)))][:3] or [len(asks) // 2]
     changed = [
-        ask._replace(words=chance.randint(2200, 3200), output=chance.randint(4, 12)) if place in chosen else ask
+        ask._replace(words=chance.randint(1400, 2400), output=chance.randint(4, 12)) if place in chosen else ask
         for place, ask in enumerate(asks)
     ]
     return tuple(changed), frozenset(asks[place].rid for place in chosen)
@@ -83,10 +83,10 @@ def _severity(chance: random.Random, fault: str) -> Mapping[str, float]:
         case "cpu_hog":
             return {"burners": chance.choice((3, 4, 5))}
         case "gc_pause":
-            return {"objects": chance.randint(1_300_000, 2_200_000), "period_s": chance.uniform(0.35, 0.6)}
+            return {"objects": chance.randint(800_000, 1_500_000), "period_s": chance.uniform(0.35, 0.6)}
         case "slow_operator":
             return {"layer": chance.randint(0, 1), "factor": chance.randint(26, 48)}
         case "disk_stall":
-            return {"stall_ms": chance.uniform(11.0, 26.0), "most_writes": 400}
+            return {"stall_ms": chance.uniform(16.0, 34.0), "most_writes": 1000}
         case _:
             return {}

@@ -17,7 +17,8 @@ PEERS = 5
 
 @dataclass(frozen=True)
 class Truth:
-    """``struck`` are the requests that lost at least 5 % of their time, and 50 ms, to the fault; ``interval`` in Unix ns.
+    """``struck`` are the requests that lost at least 5 % of their time, and 50 ms, to the fault; ``interval`` from
+    the first to the last injected delay (Unix ns), empty without any.
 
     ``moved`` says by how much: each struck request's time a token over that of the unstruck ones nearest in length.
     """
@@ -34,9 +35,7 @@ class Truth:
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
-def find_truth(
-    plan: Plan, interval: Sequence[int], delays: Sequence[Delay], rows: Sequence[Mapping[str, Any]]
-) -> Truth:
+def find_truth(plan: Plan, delays: Sequence[Delay], rows: Sequence[Mapping[str, Any]]) -> Truth:
     """Who of the client's ``rows`` was struck by the injected ``delays``."""
     ordinary = [row for row in rows if row["rid"] not in plan.long_requests]
     lost = {row["rid"]: _lost(row, delays) for row in ordinary}
@@ -48,7 +47,7 @@ def find_truth(
         cause=CAUSES[plan.fault],
         fault=plan.fault,
         struck=sorted(names),
-        interval=list(interval) if plan.fault != "none" else [],
+        interval=[min(delay.start for delay in delays), max(delay.stop for delay in delays)] if delays else [],
         moved=_moved([row for row in struck if row["tok_ns"]], others, [lost[row["rid"]] for row in struck]),
     )
 

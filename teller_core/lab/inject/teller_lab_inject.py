@@ -19,7 +19,8 @@ import teller_shim_imports  # pyright: ignore[reportMissingImports]  # the recor
 
 window = [2**63 - 1, 0]
 POLL_S = 0.02
-BLOCK = 256 * 1024
+BLOCK = 64 * 1024
+BLOCKS = 64
 
 
 def install(plan_file: str) -> None:
@@ -110,13 +111,17 @@ def _disk_stall(plan: dict[str, Any], note: Any, module: Any) -> None:
     file = os.open(plan["file"], os.O_WRONLY | os.O_CREAT)
     os.unlink(plan["file"])
     block = os.urandom(BLOCK)
+    os.write(
+        file, block * BLOCKS
+    )  # writing over what is there waits for the disk alone, not for the file system's books
+    os.fsync(file)
 
     def update_batch(self: Any) -> None:
         if _active():
             start = time.time_ns()
             for turn in range(plan["most_writes"]):
-                os.pwrite(file, block, turn % 16 * BLOCK)
-                os.fsync(file)
+                os.pwrite(file, block, turn % BLOCKS * BLOCK)
+                os.fdatasync(file)
                 if time.time_ns() - start > plan["stall_ms"] * 1e6:
                     break
             note(start)
