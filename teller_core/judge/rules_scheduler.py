@@ -104,7 +104,9 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     if usual < SHARED_PREFIX or int(table.cached_tokens[request]) > MISSED * prompt:
         return None
     missed = int(usual * prompt) - int(table.cached_tokens[request])
+    ns = int(missed * scene.case.context_cost)
     evidence = [
+        cost("computing what its peers found in the cache", ns),
         count(
             "prompt tokens found in the cache", int(table.cached_tokens[request]), int(usual * prompt), unit="tokens"
         ),

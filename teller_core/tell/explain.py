@@ -1,0 +1,194 @@
+"""A verdict in words: two to five plain sentences whose every name and number stands in the report.
+
+Nothing is used but the report and the taxonomy. Text that came out of a trace or a log never gets in, save the name of an
+operator that looks like one.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+from teller_core.data.causes import cause
+from teller_core.data.report import EvidenceItem, Finding, Metric, WhyReport
+
+METRICS: dict[Metric, str] = {
+    "e2e": "from end to end",
+    "ttft": "to its first token",
+    "tpot": "a token",
+    "itl_max": "between two tokens",
+    "slo": "from end to end",
+}
+TIERS = (
+    "default logs and metrics",
+    "records of each request",
+    "a record of each step",
+    "scheduler records and host counters",
+    "a profile that overlaps its steps",
+)
+PHASES = {
+    "before_server": "on the way to the server",
+    "front_end": "in the front end",
+    "queue": "in the queue",
+    "remote_kv_wait": "waiting for KV from another engine",
+    "own_prefill": "computing its prompt",
+    "between_own_chunks": "between the chunks of its prompt",
+    "decode": "decoding",
+    "preempted": "evicted",
+    "recompute": "computing again what an eviction threw away",
+    "delivery": "in delivery",
+    "capture_stall": "in stops of the recorder itself",
+}
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)")
+PLAIN_NAME = re.compile(r"[\w:.<>~+-]{1,80}")
+"""An operator's name that may stand in a sentence. Others are left in their field."""
+MOST_CHECKS = 4
+FREE_TEXT = frozenset({"explanation", "next_checks", "untrusted_text", "not_seen", "against", "fix", "reason"})
+
+
+def explain(report: WhyReport) -> WhyReport:
+    """``report`` with its explanation and next checks."""
+    return report.model_copy(update={"explanation": " ".join(_sentences(report)), "next_checks": _checks(report)})
+
+
+def unsupported(report: WhyReport) -> list[str]:
+    """Numbers and quoted names of the explanation that stand in no structured field of the report: empty for a sound one."""
+    numbers, names = _supported(report)
+    used = NUMBER.findall(report.explanation)
+    quoted = re.findall(r"`([^`]*)`", report.explanation)
+    return [number for number in used if number not in numbers] + [name for name in quoted if name not in names]
+
+
+def _sentences(report: WhyReport) -> list[str]:
+    said = [_what(report)]
+    if report.findings:
+        first = report.findings[0]
+        said += [_why(first), _sure(report, first)]
+        said += _not(first)
+        said += _beside(report.findings[1:])
+    else:
+        said += [_reason(report), *_mostly(report)]
+        said.append(f"This rests on {TIERS[report.tier]}.")
+    return said
+
+
+def _what(report: WhyReport) -> str:
+    if report.value_ms is None:
+        return f"How long request {report.request} took {METRICS[report.metric]} is not known."
+    over = [
+        f"{_number(ratio)} times {what}"
+        for ratio, what in (
+            (report.over_slo, "its limit"),
+            (report.over_work, "what its work predicts"),
+            (report.over_load, "what its load predicts"),
+        )
+        if ratio is not None
+    ]
+    tail = f", {' and '.join(over)}" if over else ""
+    return f"Request {report.request} took {_number(report.value_ms)} ms {METRICS[report.metric]}{tail}."
+
+
+def _why(finding: Finding) -> str:
+    spent, *rest = finding.evidence
+    about = f"{finding.title}: {_measured(spent)}"
+    details = [_detail(item) for item in rest if item.value is not None and item.name]
+    if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
+        about += f", in the operator `{finding.operator}`"
+    if finding.step is not None:
+        about += f", at step {finding.step}"
+    if finding.rank is not None:
+        about += f" on rank {finding.rank}"
+    return f"{about} ({'; '.join(details[:3])})." if details else f"{about}."
+
+
+def _measured(item: EvidenceItem) -> str:
+    return f"{item.name} {_number(item.value or 0)} {item.unit}"
+
+
+def _detail(item: EvidenceItem) -> str:
+    name = "one of its spans" if item.kind == "span" and item.span else item.name
+    usual = f" where {_number(item.normal)} is usual" if item.normal is not None else ""
+    return f"{name} {_number(item.value or 0)} {item.unit}{usual}"
+
+
+def _sure(report: WhyReport, finding: Finding) -> str:
+    similar = any(item.scope == "similar_steps" for item in finding.evidence)
+    beside = ", part of it from similar steps" if similar else ""
+    return f"Confidence {_number(finding.confidence)}, resting on {TIERS[report.tier]}{beside}."
+
+
+def _not(finding: Finding) -> list[str]:
+    """The look-alikes that something speaks against."""
+    said = [line.partition(": ") for line in finding.against[:2]]
+    if not said:
+        return []
+    parts = [f"{_title(key)} ({why})" for key, _, why in said]
+    return [f"It does not look like {' or '.join(parts)}."]
+
+
+def _beside(others: list[Finding]) -> list[str]:
+    if not others:
+        return []
+    return [f"Beside it: {'; '.join(f'{_title(one.cause)}, {_measured(one.evidence[0])}' for one in others[:2])}."]
+
+
+def _title(key: str) -> str:
+    """A cause's title inside a sentence: without its explanation in brackets, small where it is no name."""
+    title = cause(key).title.partition(" (")[0].partition(":")[0]
+    return title[0].lower() + title[1:] if title[1:2].islower() else title
+
+
+def _reason(report: WhyReport) -> str:
+    match report.verdict:
+        case "typical_here":
+            return "That is no slower than its peers in this capture, which may all be slow."
+        case "normal":
+            return "That is what the reference says it should take."
+        case _:
+            return f"Why cannot be told, {report.reason}."
+
+
+def _mostly(report: WhyReport) -> list[str]:
+    known = [part for part in report.phases if part.ns and part.part in PHASES]
+    if not known:
+        return []
+    most = max(known, key=lambda part: part.ns or 0)
+    return [f"Most of its time went {PHASES[most.part]}."]
+
+
+def _checks(report: WhyReport) -> list[str]:
+    checks = [cause(finding.cause).next_check for finding in report.findings]
+    if report.verdict == "could_not_tell" and report.not_seen:
+        checks.append(f"Record what was not seen: {'; '.join(report.not_seen[:3])}")
+    if report.verdict == "typical_here":
+        checks.append("Compare with a capture of better times, or with the service's limits: its peers may all be slow")
+    return list(dict.fromkeys(checks))[:MOST_CHECKS]
+
+
+def _number(value: float) -> str:
+    """A number as JSON writes it, but whole numbers without a fraction."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def _supported(report: WhyReport) -> tuple[set[str], set[str]]:
+    numbers: set[str] = set()
+    names: set[str] = set()
+    for value in _values(report.model_dump()):
+        if isinstance(value, str):
+            names.add(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            numbers.add(_number(value))
+    return numbers, names
+
+
+def _values(value: Any, key: str = "") -> Iterator[Any]:
+    """All structured values of a report; sentences are no evidence for themselves."""
+    if key in FREE_TEXT:
+        return
+    if isinstance(value, dict):
+        for name, inner in cast("dict[str, Any]", value).items():
+            yield from _values(inner, name)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _values(inner, key)
+    else:
+        yield value
