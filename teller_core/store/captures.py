@@ -1,0 +1,190 @@
+"""A capture, what was judged of it and the answers: from memory into rows and back."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
+
+import zstandard
+
+from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
+from teller_core.data.capture import Capture, Collectives, Pauses, Rank, Samples
+from teller_core.data.records import FileRead
+from teller_core.data.report import CaptureReport, Finding, WhyReport
+from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
+from teller_core.data.table import UNKNOWN
+from teller_core.store.chunks import LEVEL, damaged
+from teller_core.store.columns import read_long, write_long
+from teller_core.store.spans import write_tree
+from teller_core.store.tables import bound, read_rows, text, write_rows
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+_RANK = tuple(field.name for field in fields(Rank) if field.name != "tree")
+_LARGEST_REPORT = 1 << 26
+"""Bytes of JSON. An answer that claims more is damaged."""
+
+
+def write_capture(db: "Database", capture: Capture, assessment: Assessment, report: CaptureReport) -> int:
+    """Insert everything but the answers. Returns the key of the capture."""
+    row = {
+        "id": capture.id,
+        "name": bound(capture.name),
+        "engine": bound(capture.engine),
+        "problems": _json(capture.problems),
+        "metrics": _json(capture.metrics),
+        "redactions": capture.redactions,
+        "tier": capture.tier,
+        "reference": bound(assessment.reference),
+        "imported_at": report.imported_at,
+        "report": _body(report),
+    }
+    key = int(cast(int, db.table("captures").insert(row).last_pk))
+    files = [file._asdict() for file in capture.files]
+    db.table("files").insert_all({"capture": key, "position": i, **_cells(file)} for i, file in enumerate(files))
+    ranks = [{name: getattr(rank, name) for name in _RANK} for rank in capture.ranks]
+    db.table("ranks").insert_all({"capture": key, "position": i, **_cells(rank)} for i, rank in enumerate(ranks))
+    con = db.conn
+    for table in (capture.steps, capture.work, capture.requests, capture.lines, capture.pauses, capture.collectives):
+        write_rows(con, key, table)
+    for table in (assessment.baselines, assessment.steps, assessment.candidates, assessment.requests):
+        write_rows(con, key, table)
+    for table in (capture.participation, capture.tokens, capture.samples):
+        write_long(con, key, table)
+    for position, rank in enumerate(capture.ranks):
+        if rank.tree is not None:
+            write_tree(con, key, position, rank.tree)
+    return key
+
+
+def read_capture(con: sqlite3.Connection, key: int) -> Capture:
+    """The capture with its small tables. The trees stay where they are: every rank's is None."""
+    named = "id, name, engine, problems, metrics, redactions, tier"
+    row = con.execute(f"SELECT {named} FROM captures WHERE key = ?", (key,)).fetchone()
+    identity, name, engine, problems, metrics, redactions, tier = row
+    return Capture(
+        id=identity,
+        name=text(name),
+        engine=text(engine),
+        files=[FileRead(**found) for found in _records(con, key, "files", FileRead._fields)],
+        ranks=[Rank(**found, tree=None) for found in _records(con, key, "ranks", _RANK)],
+        steps=read_rows(con, key, Steps),
+        work=read_rows(con, key, StepWork),
+        requests=read_rows(con, key, Requests),
+        participation=read_long(con, key, Participation),
+        tokens=read_long(con, key, TokenTimes),
+        lines=read_rows(con, key, Lines),
+        pauses=read_rows(con, key, Pauses),
+        samples=read_long(con, key, Samples),
+        collectives=read_rows(con, key, Collectives),
+        problems=json.loads(problems),
+        metrics=json.loads(metrics),
+        redactions=redactions,
+        tier=tier,
+    )
+
+
+def read_assessment(con: sqlite3.Connection, key: int) -> Assessment:
+    """What judging found by numbers."""
+    (reference,) = con.execute("SELECT reference FROM captures WHERE key = ?", (key,)).fetchone()
+    return Assessment(
+        baselines=read_rows(con, key, Baselines),
+        steps=read_rows(con, key, StepExpectations),
+        candidates=read_rows(con, key, Candidates),
+        requests=read_rows(con, key, RequestExpectations),
+        reference=text(reference),
+    )
+
+
+def write_answers(con: sqlite3.Connection, key: int, answers: Sequence[WhyReport]) -> None:
+    """Insert the answers: the whole report compressed, and a row for each of its findings."""
+    press = zstandard.ZstdCompressor(level=LEVEL)
+    con.executemany(
+        "INSERT INTO answers (capture, request, metric, verdict, confidence, report) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (key, said.request, said.metric, said.verdict, said.confidence, press.compress(_body(said).encode()))
+            for said in answers
+        ),
+    )
+    con.executemany(
+        """INSERT INTO findings (capture, request, metric, position, cause, step, rank, view, operator, layer,
+            confidence, saving_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            (key, said.request, said.metric, position, *_finding(found))
+            for said in answers
+            for position, found in enumerate(said.findings)
+        ),
+    )
+
+
+def read_answer(con: sqlite3.Connection, key: int, request: int, metric: str) -> WhyReport | None:
+    """The stored answer about the request of this number, None where that was not asked yet. Raises StoreError."""
+    row = con.execute(
+        "SELECT report FROM answers WHERE capture = ? AND request = ? AND metric = ?", (key, request, metric)
+    ).fetchone()
+    if row is None:
+        return None
+    try:
+        body = zstandard.ZstdDecompressor().decompress(row[0], max_output_size=_LARGEST_REPORT)
+        return WhyReport.model_validate(json.loads(body))
+    except (zstandard.ZstdError, ValueError) as error:
+        raise damaged() from error
+
+
+def read_report(stored: str) -> CaptureReport:
+    """The report of a capture from its stored JSON. Raises StoreError."""
+    try:
+        return CaptureReport.model_validate(json.loads(stored))
+    except ValueError as error:
+        raise damaged() from error
+
+
+def _finding(found: Finding) -> tuple[Any, ...]:
+    operator = None if found.operator is None else bound(found.operator)
+    where = (found.step, found.rank, found.view, operator, found.layer)
+    return (found.cause, *where, found.confidence, found.saving_ms)
+
+
+def _body(said: CaptureReport | WhyReport) -> str:
+    """JSON of a report. A name with half of a surrogate pair in it is no UTF-8, so such a report is escaped."""
+    try:
+        return said.model_dump_json()
+    except ValueError:
+        return json.dumps(said.model_dump())
+
+
+def _cells(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a record as SQLite holds them."""
+    return {name: _cell(value) for name, value in record.items()}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return bound(value)
+    if isinstance(value, Mapping):
+        return _json(cast(Mapping[str, Any], value))
+    return None if value == UNKNOWN else value
+
+
+def _records(con: sqlite3.Connection, key: int, table: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of ``table`` that belong to a capture, as what :func:`_cells` was given."""
+    sql = f"SELECT {', '.join(names)} FROM {table} WHERE capture = ? ORDER BY position"
+    return [
+        {name: _value(name, cell) for name, cell in zip(names, row, strict=True)} for row in con.execute(sql, (key,))
+    ]
+
+
+def _value(name: str, cell: Any) -> Any:
+    if name in ("problems", "events_other"):
+        return json.loads(cell)
+    if name == "untried":
+        return bool(cell)
+    if cell is None:
+        return UNKNOWN
+    return text(cell) if isinstance(cell, str | bytes) else cell
+
+
+def _json(said: Mapping[str, Any]) -> str:
+    return json.dumps(dict(said), default=int)  # counts may be numpy's

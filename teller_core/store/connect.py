@@ -1,0 +1,152 @@
+"""Opening a database file: whose it is, how new it is, and what is said when it cannot be used.
+
+A file that is not ours is recognized by reading its first 100 bytes: SQLite never opens it, so nothing in it runs and
+nothing beside it is made. Readers never write: ``query_only`` is on, and functions that a schema could call are not
+trusted, because somebody else may have made the file.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from teller_core.errors import StoreError
+
+APPLICATION_ID = 0x54454C52
+"""``TELR``, at byte 68 of every file of ours."""
+WAIT_S = 30.0
+"""How long one process waits for another that is writing. A capture of ten million spans is written in about 2 s."""
+_MAGIC = b"SQLite format 3\0"
+_OTHER = "Name another file with --db"
+
+
+class HasPath(Protocol):
+    """Something whose methods work on one database file."""
+
+    path: Path
+
+
+Owner = TypeVar("Owner", bound=HasPath)
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+def recognize(path: Path) -> bool:
+    """Whether ``path`` is a store of ours; False where nothing is there. Raises StoreError for anything else."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError(_called(path), f"it cannot be read ({error.strerror})", _OTHER) from error
+    if not head:
+        raise StoreError(_called(path), "the file is empty, which no store is", "Remove it, or name another with --db")
+    if not head.startswith(_MAGIC):
+        raise StoreError(_called(path), "it is no SQLite database, and nothing was changed", _OTHER)
+    if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
+        raise StoreError(_called(path), "it is the database of another program, and nothing was changed", _OTHER)
+    return True
+
+
+def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """A connection to a store that :func:`recognize` knows, in autocommit mode. Raises StoreError."""
+    mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+    if mode == "ro" and not read_only:
+        raise StoreError(_called(path), "the file or its folder may not be written to", _OTHER)
+    # A reader takes part in the write-ahead log where it may: what a killed writer left is then put right by whoever
+    # comes next. On a disk that cannot be written there is no log, and SQLite has to be told not to look for one.
+    beside = path.with_name(path.name + "-wal")
+    still = "&immutable=1" if mode == "ro" and not beside.exists() else ""
+    try:
+        con = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}{still}", uri=True, timeout=WAIT_S, isolation_level=None
+        )
+        con.execute("PRAGMA trusted_schema=OFF")
+        con.execute("PRAGMA cell_size_check=ON")
+        con.execute(f"PRAGMA query_only={'ON' if read_only else 'OFF'}")
+        con.execute("PRAGMA synchronous=NORMAL")
+    except sqlite3.Error as error:
+        raise refusal(path, error) from error
+    return con
+
+
+def create(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
+    """Make a new store, mode 0600, that ``fill`` gives its tables. Does nothing where another process was faster.
+
+    It is made under another name and put in place when whole: nobody ever sees half of it. Raises StoreError.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    except OSError as error:
+        raise StoreError(_called(path), f"it cannot be made ({error.strerror})", _OTHER) from error
+    os.close(handle)
+    draft = Path(name)
+    try:
+        con = connect(draft, read_only=False)
+        try:
+            con.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            con.execute("PRAGMA journal_mode=WAL")
+            fill(con)
+        finally:
+            con.close()
+        _put(draft, path)
+    except sqlite3.Error as error:
+        raise refusal(path, error) from error
+    except OSError as error:
+        raise StoreError(_called(path), f"it cannot be made ({error.strerror})", _OTHER) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def refusal(path: Path, error: sqlite3.Error) -> StoreError:
+    """What to say about ``error``. SQLite's own words stay out: they can hold names out of a file."""
+    name = getattr(error, "sqlite_errorname", "") or type(error).__name__
+    for start, why, next_step in (
+        ("SQLITE_FULL", "there is no room left to write", "Free some space and do it again: what was stored is whole"),
+        ("SQLITE_BUSY", "another process has been writing to it for too long", "Try again when it is done"),
+        ("SQLITE_READONLY", "it may not be written to", _OTHER),
+        ("SQLITE_CANTOPEN", "it or its folder cannot be opened", _OTHER),
+        ("SQLITE_PERM", "it may not be opened", _OTHER),
+        ("SQLITE_IOERR", "the disk reported an error", "Check the disk, then do it again"),
+        ("SQLITE_CORRUPT", "it is damaged", "Move it away and import the captures again"),
+        ("SQLITE_NOTADB", "it is no SQLite database", _OTHER),
+        ("SQLITE_INTERRUPT", "the question took too long", "Ask for less"),
+    ):
+        if name.startswith(start):
+            return StoreError(_called(path), why, next_step)
+    return StoreError(_called(path), f"SQLite refused ({name})", "Move it away and import the captures again")
+
+
+def refusing(
+    method: Callable[Concatenate[Owner, Given], Answer],
+) -> Callable[Concatenate[Owner, Given], Answer]:
+    """``method`` of an object with a ``path``, whose SQLite errors come out as StoreError."""
+
+    @wraps(method)
+    def careful(self: Owner, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        try:
+            return method(self, *args, **kwargs)
+        except sqlite3.Error as error:
+            raise refusal(self.path, error) from error
+
+    return careful
+
+
+def _put(draft: Path, path: Path) -> None:
+    """Give ``draft`` its name unless that name is taken."""
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links: the moment between looking and renaming cannot be closed there
+        if not path.exists():
+            draft.rename(path)
+
+
+def _called(path: Path) -> str:
+    return f"the store {path.name!r}"

@@ -1,0 +1,122 @@
+"""The schema, as numbered steps. Append a step to change it; never edit one that has been released.
+
+A step gets the database of the version before it, with people's captures inside. All missing steps run in one
+transaction, and ``PRAGMA user_version`` counts those that have run.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+ROW_TABLES = {
+    "steps": """engine int, number int, scheduled int, launched int, finished int, delivered int, context_requests int,
+        context_tokens int, generation_requests int, generation_tokens int, kv_tokens int, kv_usage float,
+        preempted int, mapping int, confidence float""",
+    "step_work": "step int, rank int, start int, stop int, row int, row_stop int",
+    "requests": """number int, engine_id str, client_id str, trace_id str, client_start int, received int, queued int,
+        scheduled int, first_token int, last_token int, finished int, client_first int, client_end int, itl_max int,
+        itl_max_at int, queue_ns int, prompt_tokens int, output_tokens int, cached_tokens int, preemptions int,
+        engine int, failed int""",
+    "lines": """time int, before int, after int, level str, rule str, fields str, untrusted_text str, process str,
+        file int, number int, step int, request int""",
+    "pauses": "start int, dur int, thread int, process str, role str, kind str",
+    "collectives": "group int, sequence int, step int, rank int, row int, start int, dur int, wait int, late int",
+    "baselines": """name str, place str, phase str, layer int, count int, median int, spread float, total int,
+        calls float, slope float, pivot float""",
+    "step_expectations": "took int, expected int, residual float, excess int",
+    "candidates": """step int, rank int, row int, name str, layer int, value int, normal int, residual float, excess int,
+        baseline int, method str""",
+    "request_expectations": "request int, metric str, value int, by_work int, by_load int, residual float",
+}
+"""Tables with one row a row of a capture's small tables: ``name type``, as they were at the first release."""
+
+
+def m001_captures(db: "Database") -> None:
+    """Captures, their files and ranks, and the small tables of what was rebuilt and judged."""
+    from sqlite_utils.db import DescIndex
+
+    columns = "key int, id str, name str, engine str, problems str, metrics str, redactions int, tier int"
+    _create(db, "captures", columns + ", reference str, imported_at str, report str", ["key"])
+    db.table("captures").create_index(["id"], unique=True)
+    columns = "name str, format str, bytes int, content_hash str, clock str, events_in_file int, events_kept int"
+    _create_part(db, "files", columns + ", events_other str, problems str, untried int")
+    columns = "rank int, host str, pid int, role str, file int, shift int, clock_error int, kernels int"
+    _create_part(db, "ranks", columns + ", kernel_time int, problems str")
+    for name, columns in ROW_TABLES.items():
+        _create_part(db, name, columns)
+    db.table("lines").create_index(["capture", "time"])
+    db.table("baselines").create_index(["capture", "name"])
+    db.table("request_expectations").create_index(["capture", "metric", DescIndex("value"), "request"])
+    db.table("request_expectations").create_index(["capture", "request", "metric"])
+
+
+def m002_columns(db: "Database") -> None:
+    """Spans and the tables that are too long for rows: columns in compressed chunks."""
+    _create(db, "column_sets", "key int, capture int, kind str, rank int, rows int, about str", ["key"])
+    db.table("column_sets").create_index(["capture", "kind", "rank"], unique=True)
+    # WITHOUT ROWID, which sqlite-utils does not offer: a column's chunks lie side by side under their own key.
+    db.conn.execute(
+        """CREATE TABLE chunks (
+            columns INTEGER NOT NULL REFERENCES column_sets(key), field TEXT NOT NULL, chunk INTEGER NOT NULL,
+            data BLOB NOT NULL, PRIMARY KEY (columns, field, chunk)
+        ) WITHOUT ROWID"""
+    )
+
+
+def m003_answers(db: "Database") -> None:
+    """Answers about requests: the report as compressed JSON, its findings as rows."""
+    _create(db, "answers", "capture int, request int, metric str, verdict str, confidence float, report bytes", ANSWER)
+    columns = (
+        "capture int, request int, metric str, position int, cause str, step int, rank int, view str, operator str"
+    )
+    columns += ", layer str, confidence float, saving_ms float"
+    _create(db, "findings", columns, [*ANSWER, "position"])
+    db.table("findings").create_index(["capture", "cause"])
+
+
+ANSWER = ["capture", "request", "metric"]
+MIGRATIONS: tuple[Callable[["Database"], None], ...] = (m001_captures, m002_columns, m003_answers)
+
+
+def migrate(con: sqlite3.Connection, migrations: tuple[Callable[["Database"], None], ...] = MIGRATIONS) -> int:
+    """Run the ``migrations`` that ``con`` lacks, all or none. Returns how many ran."""
+    # Loading sqlite-utils costs 0.1 s, as much as numpy, and those who only read do not need it.
+    from sqlite_utils import Database
+
+    con.execute("BEGIN IMMEDIATE")
+    try:
+        done = version(con)
+        db = Database(con, recursive_triggers=False, execute_plugins=False)
+        for number, step in enumerate(migrations[done:], start=done + 1):
+            step(db)
+            con.execute(f"PRAGMA user_version={number}")
+        con.execute("COMMIT")
+    finally:
+        if con.in_transaction:
+            con.execute("ROLLBACK")
+    return max(0, len(migrations) - done)
+
+
+def version(con: sqlite3.Connection) -> int:
+    """How many migrations ``con`` has seen."""
+    return int(con.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _create_part(db: "Database", name: str, columns: str) -> None:
+    """A table of rows that belong to a capture, in order."""
+    _create(db, name, f"capture int, position int, {columns}", ["capture", "position"])
+
+
+def _create(db: "Database", name: str, columns: str, key: list[str]) -> None:
+    """A table from ``name type`` pairs."""
+    kinds = {"int": int, "str": str, "float": float, "bytes": bytes}
+    pairs = [pair.split() for pair in columns.split(",")]
+    parts = [("capture", "captures", "key")] if pairs[0][0] == "capture" else []
+    db.table(name).create(
+        {column: kinds[kind] for column, kind in pairs},
+        pk=key[0] if len(key) == 1 else key,
+        foreign_keys=parts,
+    )

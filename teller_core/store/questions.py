@@ -1,0 +1,156 @@
+"""Questions that SQL answers from rows, without reading a table whole: the slow list, operators, who a request is."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from teller_core.data.assessment import Baselines
+from teller_core.data.steps import Lines
+from teller_core.errors import InputError, UnknownName
+from teller_core.store.tables import bound, read_rows, text
+
+METRICS = ("e2e", "ttft", "tpot", "itl_max")
+SUGGESTIONS = 10
+"""Names to offer where nothing has the name that was asked for."""
+
+
+class SlowRow(NamedTuple):
+    """One request of the slow list. Durations are int ns; None is what nobody recorded."""
+
+    request: int
+    engine_id: str | None
+    value: int | None
+    """Of the metric that was asked for."""
+    e2e: int | None
+    ttft: int | None
+    tpot: int | None
+    itl_max: int | None
+    queue: int | None
+    """As the engine reported it, else from queued to scheduled."""
+    over_work: float | None
+    """How many times what its work predicts, for the metric asked for."""
+    over_load: float | None
+    verdict: str | None
+    """Of the stored answer about this metric, None where there is none; the cause is that of its first finding."""
+    cause: str | None
+
+
+class SlowPage(NamedTuple):
+    """A page of the slow list. ``total`` counts the requests that have a row for the metric."""
+
+    rows: list[SlowRow]
+    total: int
+    next_cursor: str | None
+
+
+class OperatorRows(NamedTuple):
+    """The baselines of one operator, or, where none has the name, names that contain it, most time first."""
+
+    baselines: Baselines
+    suggestions: list[str]
+
+
+_SLOW = """
+    SELECT r.number, r.engine_id, x.value, {other}, ifnull(r.queue_ns, r.scheduled - r.queued),
+        1.0 * x.value / nullif(x.by_work, 0), 1.0 * x.value / nullif(x.by_load, 0), a.verdict,
+        (SELECT f.cause FROM findings f WHERE f.capture = x.capture AND f.request = r.number AND f.metric = x.metric
+            AND f.position = 0),
+        x.request
+    FROM request_expectations x
+    JOIN requests r ON r.capture = x.capture AND r.position = x.request
+    LEFT JOIN answers a ON a.capture = x.capture AND a.request = r.number AND a.metric = x.metric
+    WHERE x.capture = ? AND x.metric = ? {behind}
+    ORDER BY x.value DESC, x.request LIMIT ?
+""".replace(
+    "{other}",
+    ", ".join(
+        f"(SELECT value FROM request_expectations WHERE capture = x.capture AND request = x.request AND metric = '{m}')"
+        for m in METRICS
+    ),
+)
+
+
+def slow_rows(con: sqlite3.Connection, key: int, metric: str, limit: int, cursor: str | None) -> SlowPage:
+    """The requests of a capture, the slowest by ``metric`` first, those without a value last, ``limit`` from ``cursor`` on.
+
+    Raises InputError for a metric that is not kept and a cursor that is not from here.
+    """
+    if metric not in METRICS:
+        raise InputError(f"metric {metric!r}", "no such value is kept", f"Use one of {', '.join(METRICS)}")
+    behind, given = _behind(cursor, metric)
+    found = con.execute(_SLOW.replace("{behind}", behind), (key, metric, *given, limit + 1)).fetchall()
+    page = found[:limit]
+    rows = [SlowRow(row[0], text(row[1]) or None, *row[2:12]) for row in page]
+    sql = "SELECT count(*) FROM request_expectations WHERE capture = ? AND metric = ?"
+    (total,) = con.execute(sql, (key, metric)).fetchone()
+    more = len(found) > limit and len(page) > 0
+    return SlowPage(rows, total, _cursor(metric, page[-1][2], page[-1][12]) if more else None)
+
+
+def operator_rows(con: sqlite3.Connection, key: int, name: str) -> OperatorRows:
+    """The baselines of the operator called exactly ``name``, most time first."""
+    found = read_rows(con, key, Baselines, where="AND name = ?", given=(bound(name),), order="total DESC, position")
+    if found.name:
+        return OperatorRows(found, [])
+    pattern = "%" + "".join(f"\\{c}" if c in "\\%_" else c for c in name) + "%"
+    sql = "SELECT name FROM baselines WHERE capture = ? AND name LIKE ? ESCAPE '\\' GROUP BY name ORDER BY sum(total) DESC"
+    near = con.execute(f"{sql}, name LIMIT ?", (key, bound(pattern), SUGGESTIONS)).fetchall()
+    return OperatorRows(found, [text(row[0]) for row in near])
+
+
+def request_number(con: sqlite3.Connection, key: int, called: str) -> int:
+    """The number of the request with this number or this engine, client or trace id. Raises UnknownName.
+
+    A number in the capture comes before an id that looks like one. Where a trace holds several requests the first is meant.
+    """
+    if called.isascii() and called.isdigit() and len(called) < 10:
+        found = con.execute(
+            "SELECT number FROM requests WHERE capture = ? AND number = ?", (key, int(called))
+        ).fetchone()
+        if found is not None:
+            return int(found[0])
+    sql = "SELECT min(number) FROM requests WHERE capture = ?1 AND ?2 IN (engine_id, client_id, trace_id) AND ?2 <> ''"
+    (number,) = con.execute(sql, (key, bound(called))).fetchone()
+    if number is None:
+        (count,) = con.execute("SELECT count(*) FROM requests WHERE capture = ?", (key,)).fetchone()
+        has = f"the capture has the requests 1 to {count}" if count else "the capture has no requests"
+        raise UnknownName("the request", has, "List them with `slow`")
+    return int(number)
+
+
+def lines_between(con: sqlite3.Connection, key: int, start: int, stop: int, limit: int) -> Lines:
+    """The first ``limit`` log lines written from ``start`` to before ``stop`` (ns), by time."""
+    where = "AND time >= ? AND time < ?"
+    return read_rows(con, key, Lines, where=where, given=(start, stop, limit), order="time, position LIMIT ?")
+
+
+def steps_between(con: sqlite3.Connection, key: int, start: int, stop: int) -> range:
+    """Positions from the first to the last step that was under way between ``start`` and ``stop`` (ns)."""
+    first, last = con.execute(
+        """SELECT min(position), max(position) FROM steps WHERE capture = ?
+            AND coalesce(scheduled, launched, finished, delivered) < ?
+            AND coalesce(finished, delivered, launched, scheduled) >= ?""",
+        (key, stop, start),
+    ).fetchone()
+    return range(0) if first is None else range(first, last + 1)
+
+
+def _cursor(metric: str, value: int | None, request: int) -> str:
+    return f"{metric}.{'' if value is None else value}.{request}"
+
+
+def _behind(cursor: str | None, metric: str) -> tuple[str, Sequence[int]]:
+    """The condition that continues a page, and its values."""
+    if cursor is None:
+        return "", ()
+    parts = cursor.split(".")
+    if len(parts) != 3 or parts[0] != metric or not parts[2].isdigit():
+        raise InputError("the cursor", "it does not come from this list", "Begin again without a cursor")
+    try:
+        request = int(parts[2])
+        if not parts[1]:
+            return "AND x.value IS NULL AND x.request > ?", (request,)
+        value = int(parts[1])
+    except ValueError as error:
+        raise InputError("the cursor", "it does not come from this list", "Begin again without a cursor") from error
+    return "AND (x.value < ? OR (x.value = ? AND x.request > ?) OR x.value IS NULL)", (value, value, request)

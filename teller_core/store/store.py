@@ -1,0 +1,247 @@
+"""What is kept: captures, what was judged of them, and the answers, in one SQLite file.
+
+Writing goes through sqlite-utils where a table has few rows (the schema, captures, files, ranks). Everything else uses
+its connection directly, as measured: inserting rows is five times as fast, and a process that only reads does not load
+sqlite-utils, which would cost it 0.1 s, as much as numpy.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
+from teller_core.data.report import CaptureReport, WhyReport
+from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork
+from teller_core.data.tree import Tree
+from teller_core.errors import StoreError, UnknownName
+from teller_core.store import captures, questions
+from teller_core.store.columns import read_long, rows_of_steps
+from teller_core.store.connect import connect, create, recognize, refusing
+from teller_core.store.migrations import MIGRATIONS, migrate, version
+from teller_core.store.questions import OperatorRows, SlowPage
+from teller_core.store.spans import find_tree, read_tree
+from teller_core.store.tables import read_window
+
+
+class Store:
+    """One database file, open. For one thread at a time; opening costs under a millisecond, so open one where needed.
+
+    Every method raises StoreError where the file cannot be read or written. ``capture`` arguments are whole ids, as
+    :meth:`resolve` returns them; an id that is not there raises UnknownName.
+    """
+
+    def __init__(self, path: Path, con: sqlite3.Connection) -> None:
+        self.path = path
+        self._con = con
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool = False) -> Self:
+        """The store at ``path``; made when it is not there, unless ``read_only``. A store of an older schema is upgraded.
+
+        Raises StoreError for a file that is not ours, that is newer than this program, or that cannot be used.
+        """
+        path = Path(path)
+        if not recognize(path):
+            if read_only:
+                raise StoreError(f"the store {path.name!r}", "there is none yet", "Import something first")
+            create(path, migrate)
+        store = cls(path, connect(path, read_only=read_only))
+        try:
+            store._upgrade(read_only)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._con.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @refusing
+    def save(
+        self, capture: Capture, assessment: Assessment, answers: Sequence[WhyReport], report: CaptureReport
+    ) -> bool:
+        """Keep a capture with all that was made of it: all or nothing. False, and no change, where its id is known.
+
+        Waits up to 30 s for another process that is saving.
+        """
+        from sqlite_utils import Database  # see the module: only writing loads it
+
+        con = self._con
+        con.execute("BEGIN IMMEDIATE")
+        try:
+            if self.knows(capture.id):
+                return False
+            key = captures.write_capture(
+                Database(con, recursive_triggers=False, execute_plugins=False), capture, assessment, report
+            )
+            captures.write_answers(con, key, answers)
+            con.execute("COMMIT")
+            return True
+        finally:
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+
+    @refusing
+    def knows(self, capture: str) -> bool:
+        """Whether the capture with this id is here."""
+        return self._con.execute("SELECT 1 FROM captures WHERE id = ?", (capture,)).fetchone() is not None
+
+    @refusing
+    def captures(self) -> list[CaptureReport]:
+        """What each capture holds, the newest first."""
+        rows = self._con.execute("SELECT report FROM captures ORDER BY key DESC").fetchall()
+        return [captures.read_report(row[0]) for row in rows]
+
+    @refusing
+    def resolve(self, prefix: str | None = None) -> str:
+        """The id that begins with ``prefix``; the newest without one. Raises UnknownName where that is none or several."""
+        (total,) = self._con.execute("SELECT count(*) FROM captures").fetchone()
+        if not total:
+            raise UnknownName(
+                "the capture", "nothing has been imported yet", "Import a trace, a log or a folder of them"
+            )
+        if prefix is None:
+            return str(self._con.execute("SELECT id FROM captures ORDER BY key DESC LIMIT 1").fetchone()[0])
+        sql = "SELECT id FROM captures WHERE substr(id, 1, length(?1)) = ?1"
+        found = [row[0] for row in self._con.execute(sql, (prefix.lower(),))] if prefix.isascii() and prefix else []
+        if len(found) == 1:
+            return str(found[0])
+        if found:
+            raise UnknownName("the capture", f"{len(found)} ids begin like that", "Give more of the id")
+        held = "the one capture here" if total == 1 else f"none of the {total} captures here"
+        begins = f"{held} does not begin like that" if total == 1 else f"{held} begins like that"
+        raise UnknownName("the capture", begins, "List their ids with `captures`")
+
+    @refusing
+    def report(self, capture: str) -> CaptureReport:
+        """What the capture holds, as it was said when it was imported."""
+        (stored,) = self._con.execute("SELECT report FROM captures WHERE key = ?", (self._key(capture),)).fetchone()
+        return captures.read_report(stored)
+
+    @refusing
+    def capture(self, capture: str) -> Capture:
+        """The capture with all its small tables. Spans are not read: every ``tree`` is None (see :meth:`tree_rows`)."""
+        return captures.read_capture(self._con, self._key(capture))
+
+    @refusing
+    def assessment(self, capture: str) -> Assessment:
+        """What judging found by numbers."""
+        return captures.read_assessment(self._con, self._key(capture))
+
+    @refusing
+    def answer(self, capture: str, request: int, metric: str = "e2e") -> WhyReport | None:
+        """The stored answer about the request with this number; None where there is none for this metric."""
+        return captures.read_answer(self._con, self._key(capture), request, metric)
+
+    @refusing
+    def tree_size(self, capture: str, rank: int) -> int:
+        """How many spans the rank at position ``rank`` has. Raises UnknownName where no trace of it was recorded."""
+        return find_tree(self._con, self._key(capture), rank).rows
+
+    @refusing
+    def tree_rows(
+        self,
+        capture: str,
+        rank: int,
+        low: int = 0,
+        high: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Tree:
+        """Rows ``low`` to ``high`` of a rank's tree, all by default; ``rank`` is a position in ``Capture.ranks``.
+
+        A part is a tree of its own: row 0 is ``low``, parents outside are ROOT, and ``names`` and ``args`` hold those in use
+        alone. ``columns`` names the trace's columns to read (``start``, ``dur``, ``name`` ...); the others come back empty,
+        so that using one fails. Raises UnknownName for rows that are not there.
+        """
+        stored = find_tree(self._con, self._key(capture), rank)
+        high = stored.rows if high is None else high
+        if not 0 <= low <= high <= stored.rows:
+            has = f"rank {rank} has the rows 0 to {stored.rows - 1}" if stored.rows else f"rank {rank} has no spans"
+            raise UnknownName("the span", has, "Take a handle from an answer or a slice")
+        return read_tree(self._con, stored, low, high, columns)
+
+    @refusing
+    def steps(self, capture: str, low: int = 0, high: int | None = None) -> Steps:
+        """The steps at positions ``low`` to ``high``."""
+        return read_window(self._con, self._key(capture), Steps, "position", low=low, high=high)
+
+    @refusing
+    def work(self, capture: str, low: int = 0, high: int | None = None) -> StepWork:
+        """Where the steps at positions ``low`` to ``high`` ran. ``step`` counts from the capture's first."""
+        return read_window(self._con, self._key(capture), StepWork, "step", low=low, high=high)
+
+    @refusing
+    def requests(self, capture: str, low: int = 0, high: int | None = None) -> Requests:
+        """The requests at positions ``low`` to ``high``."""
+        return read_window(self._con, self._key(capture), Requests, "position", low=low, high=high)
+
+    @refusing
+    def participation(self, capture: str, low: int = 0, high: int | None = None) -> Participation:
+        """Who took part in the steps at positions ``low`` to ``high``. ``step`` counts from the capture's first."""
+        key = self._key(capture)
+        if low == 0 and high is None:
+            return read_long(self._con, key, Participation)
+        return read_long(
+            self._con, key, Participation, *rows_of_steps(self._con, key, low, 2**31 - 1 if high is None else high)
+        )
+
+    @refusing
+    def steps_between(self, capture: str, start: int, stop: int) -> range:
+        """Positions from the first to the last step that was under way between ``start`` and ``stop`` (ns)."""
+        return questions.steps_between(self._con, self._key(capture), start, stop)
+
+    @refusing
+    def lines_between(self, capture: str, start: int, stop: int, limit: int = 200) -> Lines:
+        """The first ``limit`` log lines written from ``start`` to before ``stop`` (ns), by time."""
+        return questions.lines_between(self._con, self._key(capture), start, stop, limit)
+
+    @refusing
+    def slow_rows(self, capture: str, metric: str = "e2e", limit: int = 20, cursor: str | None = None) -> SlowPage:
+        """A page of the slow list, slowest first. Captures never change, so a cursor stays good."""
+        return questions.slow_rows(self._con, self._key(capture), metric, limit, cursor)
+
+    @refusing
+    def operator_rows(self, capture: str, name: str) -> OperatorRows:
+        """The baselines of an operator by its exact name, or names that contain it."""
+        return questions.operator_rows(self._con, self._key(capture), name)
+
+    @refusing
+    def request_number(self, capture: str, called: str) -> int:
+        """The number of the request with this number or engine, client or trace id. Raises UnknownName."""
+        return questions.request_number(self._con, self._key(capture), called)
+
+    def _key(self, capture: str) -> int:
+        found = self._con.execute("SELECT key FROM captures WHERE id = ?", (capture,)).fetchone()
+        if found is None:
+            raise UnknownName("the capture", "no capture here has this id", "List their ids with `captures`")
+        return int(found[0])
+
+    @refusing
+    def _upgrade(self, read_only: bool) -> None:
+        """Bring an older schema up to date."""
+        seen = version(self._con)
+        if seen > len(MIGRATIONS):
+            raise StoreError(
+                f"the store {self.path.name!r}",
+                "a newer TELLER has written it",
+                "Update TELLER, or name another with --db",
+            )
+        if seen < len(MIGRATIONS):
+            writer = connect(self.path, read_only=False) if read_only else self._con
+            try:
+                migrate(writer)
+            finally:
+                if writer is not self._con:
+                    writer.close()

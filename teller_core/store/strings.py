@@ -1,0 +1,43 @@
+"""Tables of text in compressed pieces, so that reading a few names does not cost unpacking all of them."""
+
+import struct
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import zstandard
+
+from teller_core.store.chunks import LEVEL, damaged
+
+PIECE = 512
+"""Strings in one piece."""
+LARGEST_PIECE = 1 << 30
+"""Bytes. A piece that claims more is damaged."""
+_HEADER = struct.Struct("<II")
+
+
+def pieces_of(strings: Sequence[str]) -> Iterator[bytes]:
+    """``strings`` in order, PIECE at a time: the lengths in bytes, then the text.
+
+    Half of a surrogate pair, which UTF-8 proper cannot hold, is kept: names come out of other programs as they are.
+    """
+    press = zstandard.ZstdCompressor(level=LEVEL)
+    for low in range(0, len(strings), PIECE):
+        texts = [text.encode("utf-8", "surrogatepass") for text in strings[low : low + PIECE]]
+        lengths = np.array([len(text) for text in texts], dtype="<u4").tobytes()
+        raw = b"".join([lengths, *texts])
+        yield _HEADER.pack(len(texts), len(raw)) + press.compress(raw)
+
+
+def unpack(blob: bytes, wanted: Sequence[int] | None, unpress: zstandard.ZstdDecompressor) -> list[str]:
+    """The strings of one piece at the positions ``wanted`` within it, or all. Raises StoreError for a damaged piece."""
+    try:
+        count, size = _HEADER.unpack_from(blob)
+        if count > PIECE or size > LARGEST_PIECE:
+            raise damaged()
+        raw = unpress.decompress(memoryview(blob)[_HEADER.size :], max_output_size=size)
+        stop = (np.cumsum(np.frombuffer(raw, dtype="<u4", count=count), dtype=np.int64) + 4 * count).tolist()
+        start = [4 * count, *stop[:-1]]
+        places = range(count) if wanted is None else wanted
+        return [raw[start[i] : stop[i]].decode("utf-8", "surrogatepass") for i in places]
+    except (struct.error, zstandard.ZstdError, UnicodeDecodeError, IndexError, ValueError) as error:
+        raise damaged() from error
