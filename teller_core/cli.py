@@ -245,15 +245,20 @@ def _demo(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     from teller_core.lab import conversation
 
     with _progress() as progress:
-        if _option(given, "json"):
-            report = conversation.headless(
-                given.seed, given.fault, given.keep, verbs(), lambda text: progress(text, 0, 0)
-            )
-            _show(given, report)
-        else:
-            style = _style()
-            conversation.demo(given.seed, given.fault, given.keep, style, print, lambda text: progress(text, 0, 0))
+
+        def told(text: str) -> None:
+            progress(text, 0, 0)
+
+        if not _option(given, "json"):
+            conversation.demo(given.seed, given.fault, given.keep, style=_style(), say=_say, progress=told)
+            return 0
+        report = conversation.headless(given.seed, given.fault, given.keep, verbs=verbs(), progress=told)
+    _show(given, report)
     return 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _option(given: argparse.Namespace, name: str) -> Any:
@@ -282,7 +287,7 @@ class _Bar:
             if share >= 0
             else ""
         )
-        sys.stderr.write(f"\r\x1b[K{stage:<24.60}{bar}")
+        sys.stderr.write(f"\r\x1b[K{stage:<24.60}{bar}" if bar else f"\r\x1b[K{stage[:60]}")
         sys.stderr.flush()
 
 

@@ -121,7 +121,7 @@ def fit(answer: A, limit: int, cuts: Sequence[tuple[str, int]]) -> A:
     dropped: dict[str, int] = {}
     for path, fewest in cuts:
         while _size(data, dropped) > limit:
-            longest: list[Any] = max(_lists(data, path.split(".")), key=len, default=[])
+            longest = max(_lists(data, path.split(".")), key=len, default=list[Any]())
             if len(longest) <= fewest:
                 break
             keep = max(fewest, len(longest) // 2)
