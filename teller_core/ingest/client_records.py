@@ -1,7 +1,7 @@
 """``client.jsonl``: what a caller measured, one request a line, times in Unix nanoseconds.
 
-``rid``, ``start_ns``, ``end_ns``, ``tok_ns`` (when each piece of the answer came), ``err``, and ``last``: the response's id, token
-counts and, from vLLM with per-request metrics, durations. Those have origins of their own (vLLM 0.32):
+``rid``, ``start_ns``, ``end_ns``, ``tok_ns`` (when each piece of the answer came), ``err``, and ``last``: the response's id,
+token counts and, from vLLM with per-request metrics, durations. Those have origins of their own (vLLM 0.32):
 
 =============================== ============================= ==========================
 name here                       from                          to
@@ -84,4 +84,4 @@ def _object(value: object) -> Mapping[str, Any]:
 def _times(value: object) -> list[int]:
     if not isinstance(value, list):
         return []
-    return sorted(t for item in value if (t := whole(item)) is not None)  # pyright: ignore[reportUnknownVariableType]
+    return sorted(time for item in cast("list[object]", value) if (time := whole(item)) is not None)

@@ -1,6 +1,7 @@
 """Logs of engines and of what stands around them: plain text, JSON lines, or both in one file.
 
-Every physical line is counted: the first of a record as kept, others by what they are (``continuation``, ``blank``, ``progress``).
+Every physical line is counted: the first of a record as kept, others by what they are: ``continuation``, ``blank``,
+``progress``.
 """
 
 import re
@@ -16,7 +17,7 @@ from teller_core.ingest.jsonl import lines, text_of
 from teller_core.ingest.log_facts import Line, tell
 from teller_core.ingest.log_json import json_head
 from teller_core.ingest.log_patterns import recognize
-from teller_core.ingest.log_stamps import Head, head
+from teller_core.ingest.log_stamps import TAG, Head, head
 from teller_core.ingest.redact import MAX_SCANNED, Cleaned, clean, shorten, unclosed, visible
 from teller_core.ingest.source import open_source
 
@@ -27,6 +28,7 @@ MAX_UNKNOWN = 300_000
 QUARTER_HOUR = 900 * NS_PER_S
 _PROGRESS = re.compile(r"\d+%(?:\||.{0,80}\d+/\d+ ?\[)|\d+(?:it|[A-Za-z]*) \[\d\d:\d\d, ")
 _DONE = re.compile(r"100%(?:\||.{0,80}\d+/\d+ ?\[)")
+_BAR_END = re.compile(r"\] ?(?=[\[({\dDIWEFCT])")
 _GOES_ON = re.compile(
     r"[\s)}\]]|[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)|During handling of|The above exception"
 )
@@ -41,7 +43,7 @@ def sniff(head_bytes: bytes) -> bool:
     if text.count("\ufffd") > len(text) // 100 + 4:
         return False
     some = re.split(r"[\r\n]+", text)[:400]
-    return any(json_head(line, 0) if line[:1] == "{" else _head(line, 0) for line in some if len(line) < MAX_RECORD)
+    return any(_beginning(line, 0) for line in some if len(line) < MAX_RECORD)
 
 
 class _Open(NamedTuple):
@@ -93,28 +95,16 @@ class _Log:
 
     def add(self, raw: str, number: int) -> None:
         """One physical line."""
-        text = self._without_progress(raw.rstrip("\r"))
-        if text is None or not text or text.isspace():
+        text = _without_progress(raw.rstrip("\r"), self.place.near)
+        heads = None if text is None else _beginning(text, self.place.near)
+        if text is None or not (text if heads is None else heads.message).strip():
             self.found.other["progress" if text is None else "blank"] += 1
-            return
-        heads = json_head(text, self.place.near) if text[0] == "{" else _head(text, self.place.near)
-        if self._continues(text, heads):
+        elif self._continues(text, heads):
             self.found.other["continuation"] += 1
-            return
-        self.close()
-        if heads is None:
-            heads = Head(UNKNOWN, UNKNOWN, False, "", "", 0, text)
-        self.open = _Open(heads, number, [heads.message], unclosed(heads.message[:MAX_RECORD]))
-
-    def _without_progress(self, text: str) -> str | None:
-        """What follows the last carriage return; None for a progress bar that has not reached its end."""
-        if "\r" in text:
-            parts = [part for part in text.split("\r") if part.strip()]
-            text = next((part for part in reversed(parts) if not _PROGRESS.search(part)), parts[-1] if parts else "")
-        if "%" in text and _PROGRESS.search(text) and not _DONE.search(text):
-            after = re.search(r"\](?=[\[({\d])", text)
-            return text[after.end() :] if after and _head(text[after.end() :], self.place.near) else None
-        return text
+        else:
+            self.close()
+            heads = heads or Head(UNKNOWN, UNKNOWN, False, "", "", 0, text)
+            self.open = _Open(heads, number, [heads.message], unclosed(heads.message[:MAX_RECORD]))
 
     def _continues(self, text: str, heads: Head | None) -> bool:
         """Whether the line belongs to the open record; if so it is added."""
@@ -201,8 +191,31 @@ class _Log:
         return self.processes[key]
 
 
-def _head(text: str, near: int) -> Head | None:
+def _beginning(text: str, near: int) -> Head | None:
+    if text[:1] == "{":
+        return json_head(text, near)
     return head(visible(text) if "\x1b" in text else text, near)
+
+
+def _without_progress(text: str, near: int) -> str | None:
+    """What follows the last carriage return; None for a progress bar that has not reached its end.
+
+    A bar may stand behind the process's tag, and a record behind the bar.
+    """
+    if "\r" not in text and "%" not in text:
+        return text
+    tag = TAG.match(text)
+    front, rest = (tag[0], text[tag.end() :]) if tag else ("", text)
+    if "\r" in rest:
+        parts = [part for part in rest.split("\r") if part.strip()]
+        rest = next((part for part in reversed(parts) if not _PROGRESS.search(part)), parts[-1] if parts else "")
+    bar = _PROGRESS.search(rest)
+    if bar is None:
+        return front + rest
+    for end in _BAR_END.finditer(rest, bar.end()):
+        if _beginning(rest[end.end() :], near) is not None:
+            return front + rest[end.end() :]
+    return front + rest if _DONE.search(rest) else None
 
 
 def _with_role(host: str, pid: int, tag: str) -> Process:

@@ -8,10 +8,10 @@ and marks.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from teller_core.data.records import Decision, Execution, Pause, Process, RequestFact
-from teller_core.data.trace import Lane, Layer, Origin
+from teller_core.data.trace import Lane, Origin
 from teller_core.ingest.decimals import count, whole
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import first_object, objects, text_of
@@ -96,7 +96,7 @@ def _span(found: Found, rows: Rows, process: Process, row: Row) -> None:
         case "cb.add_request":
             _added(found, process, row)
         case _:
-            _keep(rows, process, row, dur, Layer.ENGINE)
+            _keep(rows, process, row, dur)
 
 
 def _decision(process: Process, start: int, dur: int, row: Row) -> Decision:
@@ -121,7 +121,7 @@ def _batch(found: Found, rows: Rows, process: Process, row: Row, dur: int) -> No
     """A batch that transformers prepared: a decision. Where it prepared none, only the time it took is kept."""
     requests = _ids(row.get("reqs"))
     if row.get("ok") is False or not requests:
-        _keep(rows, process, row, dur, Layer.ENGINE)
+        _keep(rows, process, row, dur)
         return
     decision = _decision(process, row["t"], dur, row)
     found.decisions.append(decision._replace(tokens=decision.tokens or dict.fromkeys(requests, -1)))
@@ -136,27 +136,35 @@ def _added(found: Found, process: Process, row: Row) -> None:
 
 
 def _collection(found: Found, rows: Rows, process: Process, row: Row) -> None:
-    _pause(found, process, row, count(row.get("dur")), row["t"], "gc", count(row.get("gen")))
+    dur = count(row.get("dur"))
+    _pause(found, None if dur is None else Pause(process, row["tid"], row["t"], dur, "gc", count(row.get("gen"))))
 
 
 def _lag(found: Found, rows: Rows, process: Process, row: Row) -> None:
     late = count(row.get("lag"))
-    _pause(found, process, row, late, row["t"] - (late or 0), "thread_lag", None)
+    _pause(found, None if late is None else Pause(process, row["tid"], row["t"] - late, late, "thread_lag"))
 
 
-def _pause(found: Found, process: Process, row: Row, dur: int | None, start: int, kind: str, value: int | None) -> None:
-    if dur is None:
+def _profiler_stop(found: Found, process: Process, row: Row) -> None:
+    cost = count(row.get("cost"))
+    start = whole(row.get("begin"))
+    if cost is not None and start is None:
+        start = row["t"] - cost
+    _pause(found, None if cost is None or start is None else Pause(process, row["tid"], start, cost, "profiler_stop"))
+
+
+def _pause(found: Found, pause: Pause | None) -> None:
+    if pause is None:
         found.problems["bad_event"] += 1
         return
     found.kept += 1
-    found.pauses.append(Pause(process, row["tid"], start, dur, kind, value))
+    found.pauses.append(pause)
 
 
 def _instant(found: Found, rows: Rows, process: Process, row: Row) -> None:
     kind = INSTANTS.get(row["name"])
     if row["name"] == "profile_stop":
-        cost = count(row.get("cost"))
-        _pause(found, process, row, cost, row["t"] - (cost or 0), "profiler_stop", None)
+        _profiler_stop(found, process, row)
     elif kind is not None:
         found.kept += 1
         request = text_of(row.get("rid"))
@@ -175,29 +183,24 @@ def _range(found: Found, rows: Rows, process: Process, row: Row) -> None:
         found.problems["bad_event"] += 1
         return
     found.kept += 1
-    _keep(rows, process, row, dur, Layer.ENGINE, "nvtx")
+    _keep(rows, process, row, dur, "nvtx")
 
 
-def _keep(rows: Rows, process: Process, row: Row, dur: int, layer: Layer, category: str = "call") -> None:
+def _keep(rows: Rows, process: Process, row: Row, dur: int, category: str = "call") -> None:
     said = {key: value for key, value in row.items() if key in ("err", "domain", "n", "ok") and value is not None}
     name = text_of(row["name"])
-    rows.add(row["t"], dur, name, Lane(str(process.pid), str(row["tid"]), False), category, layer, said)
+    lane = Lane(str(process.pid), str(row["tid"]), False)
+    rows.add(row["t"], dur, name, lane, category=category, args=said)
 
 
 def _ids(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        return ()
-    return tuple(text_of(item) for item in value if isinstance(item, str))  # pyright: ignore[reportUnknownVariableType]
+    listed = cast("list[object]", value if isinstance(value, list) else [])
+    return tuple(text_of(item) for item in listed if isinstance(item, str))
 
 
 def _counts(value: object) -> dict[str, int]:
-    if not isinstance(value, dict):
-        return {}
-    counted: dict[str, int] = {}
-    for key, number in value.items():  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(key, str) and (tokens := count(number)) is not None:
-            counted[text_of(key)] = tokens
-    return counted
+    counted = cast("dict[str, object]", value if isinstance(value, dict) else {})
+    return {text_of(key): tokens for key, number in counted.items() if (tokens := count(number)) is not None}
 
 
 _READERS: dict[object, Callable[[Found, Rows, Process, Row], None]] = {

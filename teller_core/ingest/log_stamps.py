@@ -31,7 +31,7 @@ class Head(NamedTuple):
 
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
-_TAG = re.compile(r"\((?P<tag>[\w :-]{1,64}?) pid=(?P<pid>\d{1,9})(?:, ip=[\d.]+)?\) ?")
+TAG = re.compile(r"\((?P<tag>[\w :-]{1,64}?) pid=(?P<pid>\d{1,9})(?:, ip=[\d.]+)?\) ?")
 _VLLM = re.compile(
     _LEVEL + r" (?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?) \[?(?P<file>[\w/.-]+):\d+\]? ?(?P<message>.*)",
     re.DOTALL,
@@ -73,7 +73,7 @@ def head(line: str, near: int) -> Head | None:
 
     A line of a known form without a time has UNKNOWN for it.
     """
-    tag = _TAG.match(line)
+    tag = TAG.match(line)
     if tag is not None:
         return _tagged(line[tag.end() :], near, tag["tag"], int(tag["pid"]))
     first = line[:1]
@@ -92,16 +92,18 @@ def _tagged(rest: str, near: int, tag: str, pid: int) -> Head:
 def _inner(line: str, near: int) -> Head | None:
     """The stamps that engines and their libraries write."""
     if match := _VLLM.match(line):
-        return _head(match["stamp"], near, match["level"], "", 0, match["message"])
+        return Head(*stamp(match["stamp"], near), match["level"], "", 0, match["message"])
     if match := _BRACKET.match(line):
         uvicorn = _UVICORN.match(match["message"])
         message = uvicorn["message"] if uvicorn else match["message"]
-        return _head(match["stamp"], near, match["level"] or "", match["tag"].strip(), 0, message)
+        return Head(*stamp(match["stamp"], near), match["level"] or "", match["tag"].strip(), 0, message)
     if match := _GLOG.match(line):
-        return _head(match["stamp"], near, _LETTERS[match["letter"]], "", int(match["pid"] or 0), match["message"])
+        return Head(
+            *stamp(match["stamp"], near), _LETTERS[match["letter"]], "", int(match["pid"] or 0), match["message"]
+        )
     if match := _TRTLLM.match(line):
         tag = f"RANK{match['tag']}" if match["tag"] else ""
-        return _head(match["stamp"], near, _LETTERS.get(match["letter"], ""), tag, 0, match["message"])
+        return Head(*stamp(match["stamp"], near), _LETTERS.get(match["letter"], ""), tag, 0, match["message"])
     return _untimed(line)
 
 
@@ -124,7 +126,7 @@ def _plain(line: str, near: int) -> Head | None:
 
 def _inside(rest: str, near: int) -> Head | None:
     """The head inside a container's line. A date again is the message's own."""
-    tag = _TAG.match(rest)
+    tag = TAG.match(rest)
     if tag is not None:
         return _tagged(rest[tag.end() :], near, tag["tag"], int(tag["pid"]))
     return _inner(rest, near) if rest[:1] and rest[0] in "[IWEFDCT" else None
@@ -154,10 +156,6 @@ def _untimed(line: str) -> Head | None:
         level = "WARNING" if match["level"] == "WARN" else match["level"]
         return Head(UNKNOWN, UNKNOWN, False, level, "", int(match["pid"]), line)
     return None
-
-
-def _head(text: str, near: int, level: str, tag: str, pid: int, message: str) -> Head:
-    return Head(*stamp(text, near), level, tag, pid, message)
 
 
 @lru_cache(maxsize=MAX_STAMPS)

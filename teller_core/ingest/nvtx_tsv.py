@@ -5,13 +5,14 @@ monotonic ns, thread, domain, name, category, payload, id. ``T`` thread and ``K`
 ns, Unix ns, pid; five a second, so that the steering of the system's clock is followed.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.data.records import Process
-from teller_core.data.table import Int64
+from teller_core.data.table import Float64, Int64
 from teller_core.data.trace import Lane, Layer, Origin
 from teller_core.errors import FormatError
 from teller_core.ingest.decimals import whole
@@ -151,8 +152,8 @@ def _trace(
     rows = Rows()
     start = unix(np.array([r.start for r in ranges.done], dtype=np.int64), anchors)
     stop = unix(np.array([r.stop for r in ranges.done], dtype=np.int64), anchors)
-    offsets = np.diff(np.array([real - mono for mono, real in anchors], dtype=np.int64))
-    if jumps := int(np.count_nonzero(np.abs(offsets) > STEP_NS)):
+    offsets: list[int] = [real - mono for mono, real in anchors]
+    if jumps := sum(abs(after - before) > STEP_NS for before, after in pairwise(offsets)):
         found.problems["clock_jump"] = jumps
     for item, begin, end in zip(ranges.done, start.tolist(), stop.tolist(), strict=True):
         said = {"domain": text_of(item.domain, 64), "category": ranges.categories.get((item.domain, item.category), "")}
@@ -160,7 +161,7 @@ def _trace(
         layer = Layer.COMMUNICATION if item.domain == "NCCL" else Layer.ENGINE
         lane = Lane(str(origin.pid), str(item.thread), False)
         kept = {key: value for key, value in said.items() if value}
-        rows.add(begin, max(0, end - begin), text_of(item.name, 256), lane, item.kind, layer, kept)
+        rows.add(begin, max(0, end - begin), text_of(item.name, 256), lane, category=item.kind, layer=layer, args=kept)
     found.trace = rows.trace(origin)
 
 
@@ -169,9 +170,9 @@ def unix(times: Int64, anchors: list[tuple[int, int]]) -> Int64:
 
     Before the first and after the last anchor the nearest difference holds.
     """
-    ordered = np.array(sorted(anchors), dtype=np.int64)
-    base = int(ordered[0, 1] - ordered[0, 0])
-    drift = (ordered[:, 1] - ordered[:, 0] - base).astype(np.float64)
-    since = (ordered[:, 0] - ordered[0, 0]).astype(np.float64)
-    at = (times - ordered[0, 0]).astype(np.float64)
-    return times + base + np.rint(np.interp(at, since, drift)).astype(np.int64)
+    ordered = sorted(anchors)
+    zero, base = ordered[0][0], ordered[0][1] - ordered[0][0]
+    drift = [float(real - mono - base) for mono, real in ordered]
+    since = [float(mono - zero) for mono, _ in ordered]
+    added: Float64 = np.interp((times - zero).astype(np.float64), since, drift)
+    return times + base + np.rint(added).astype(np.int64)

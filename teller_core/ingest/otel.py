@@ -8,13 +8,13 @@ the front end got the request.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from teller_core.data.records import Process, RequestSpan
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.decimals import NS_PER_S, count, scaled
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import file_lines, json_object, text_of
+from teller_core.ingest.jsonl import json_object, objects, text_of
 from teller_core.ingest.source import open_source
 
 NAME = "otel_spans"
@@ -22,6 +22,7 @@ OTLP = "otlp_json"
 LATENCY = "gen_ai.latency."
 USAGE = "gen_ai.usage."
 REQUEST = "gen_ai.request.id"
+ROLES = {"worker": "worker", "engine_core": "engine", "api_server": "frontend"}
 MAX_DOCUMENT = 512 << 20
 Row = Mapping[str, Any]
 
@@ -37,20 +38,28 @@ def sniff_otlp(head: bytes) -> bool:
     return head.lstrip().startswith(b"{") and b'"resourceSpans"' in head[:4096]
 
 
+class _Span(NamedTuple):
+    """A span of either form. Times are ns where they are numbers."""
+
+    name: object
+    trace_id: object
+    start: object
+    end: object
+    attributes: Row
+    resource: Row
+
+
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Request spans of a file of flat spans. Problems: ``bad_json``, ``bad_span``. Spans of no request are other."""
     found = Found()
-    for line, skipped in file_lines(path):
-        if not line or line.isspace():
-            continue
+    for row in objects(path):
         found.events += 1
-        row = None if skipped else json_object(line)
         if row is None:
             found.problems["bad_json"] += 1
             continue
-        _add(
-            found, place, row, _object(row.get("attrs")), _object(row.get("resource")), row.get("start"), row.get("end")
-        )
+        name, trace_id, start, end = (row.get(key) for key in ("name", "trace_id", "start", "end"))
+        attributes, resource = _object(row.get("attrs")), _object(row.get("resource"))
+        _add(found, place, _Span(name, trace_id, start, end, attributes, resource))
     return found
 
 
@@ -61,38 +70,41 @@ def read_otlp(path: Path, place: Place, progress: Progress | None = None) -> Fou
         for resource, span in _otlp_spans(document):
             found.events += 1
             start, end = (scaled(span.get(key), 1) for key in ("startTimeUnixNano", "endTimeUnixNano"))
-            flat = {"name": span.get("name"), "trace_id": span.get("traceId")}
-            _add(found, place, flat, _attributes(span.get("attributes")), resource, start, end)
+            attributes = _attributes(span.get("attributes"))
+            _add(found, place, _Span(span.get("name"), span.get("traceId"), start, end, attributes, resource))
     return found
 
 
-def _add(found: Found, place: Place, row: Row, attributes: Row, resource: Row, start: object, end: object) -> None:
-    name, begin, stop = text_of(row.get("name"), 128), count(start), count(end)
+def _add(found: Found, place: Place, span: _Span) -> None:
+    name, begin, stop = text_of(span.name, 128), count(span.start), count(span.end)
     if not name or begin is None or stop is None or stop < begin:
         found.problems["bad_span"] += 1
         return
-    pid = scaled(resource.get("vllm.process_id", resource.get("process.pid")), 1)
-    kind = text_of(resource.get("vllm.process_kind"), 32)
-    if pid and 0 < pid < 1 << 31:
-        role = {"worker": "worker", "engine_core": "engine", "api_server": "frontend"}.get(kind, "unknown")
-        found.processes.append(Process(place.host, pid, role))
-    request = text_of(attributes.get(REQUEST))
+    _note_process(found, place, span.resource)
+    request = text_of(span.attributes.get(REQUEST))
     if not request:
         found.other["span_without_request"] += 1
         return
     found.kept += 1
-    producer = text_of(resource.get("vllm.instrumenting_module_name", resource.get("service.name")), 64)
+    producer = text_of(span.resource.get("vllm.instrumenting_module_name", span.resource.get("service.name")), 64)
     if producer.startswith("vllm"):
         found.engine = "vllm"
-    durations = {
-        key: ns
-        for key, value in attributes.items()
-        if key.startswith(LATENCY) and (ns := scaled(value, NS_PER_S)) is not None
-    }
-    tokens = {key: n for key, v in attributes.items() if key.startswith(USAGE) and (n := scaled(v, 1)) is not None}
-    found.spans.append(
-        RequestSpan(name, request, text_of(row.get("trace_id"), 64), begin, stop, durations, tokens, producer)
-    )
+    durations = _numbers(span.attributes, LATENCY, NS_PER_S)
+    tokens = _numbers(span.attributes, USAGE, 1)
+    found.spans.append(RequestSpan(name, request, text_of(span.trace_id, 64), begin, stop, durations, tokens, producer))
+
+
+def _note_process(found: Found, place: Place, resource: Row) -> None:
+    pid = scaled(resource.get("vllm.process_id", resource.get("process.pid")), 1)
+    if pid is not None and 0 < pid < 1 << 31:
+        role = ROLES.get(text_of(resource.get("vllm.process_kind"), 32), "unknown")
+        found.processes.append(Process(place.host, pid, role))
+
+
+def _numbers(attributes: Row, prefix: str, factor: int) -> dict[str, int]:
+    """The attributes that begin with ``prefix``, times ``factor``."""
+    numbers = {key: scaled(value, factor) for key, value in attributes.items() if key.startswith(prefix)}
+    return {text_of(key): number for key, number in numbers.items() if number is not None and number >= 0}
 
 
 def _documents(path: Path) -> Iterator[Row]:

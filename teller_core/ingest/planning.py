@@ -164,18 +164,17 @@ def _walk(root: Path) -> Iterator[Path]:
 
 def _left_out(path: Path, top: Path) -> str:
     """Why a file met in a folder is not read, empty where it is."""
-    if path.name.startswith((".part-", ".torch-")):
-        return "unfinished_file"
-    if path.name.startswith("."):
-        return "hidden_file"
     if path.name in CONTROL:
         return "control_file"
+    if path.name.startswith("."):
+        return "unfinished_file" if path.name.startswith((".part-", ".torch-")) else "hidden_file"
     try:
-        if path.is_symlink() and not path.resolve(strict=True).is_relative_to(top):
-            return "link_out_of_folder"
-        mode = path.stat().st_mode
+        outside = path.is_symlink() and not path.resolve(strict=True).is_relative_to(top)
+        about = path.stat()
     except (OSError, RuntimeError):
         return "broken_link"
-    if not stat.S_ISREG(mode):
+    if outside:
+        return "link_out_of_folder"
+    if not stat.S_ISREG(about.st_mode):
         return "no_regular_file"
-    return "" if path.stat().st_size else "empty_file"
+    return "" if about.st_size else "empty_file"

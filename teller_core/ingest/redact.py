@@ -25,12 +25,45 @@ class Cleaned(NamedTuple):
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|$)|[@-Z\\-_])")
 _PROMPT_KEYS = frozenset(
-    """
-    prompt prompts prompt_token_ids token_ids input_ids origin_input_ids output_ids output_token_ids input_embeds
-    prompt_embeds messages input inputs input_text text texts content contents output outputs output_text completion
-    generated_text reasoning reasoning_content arguments query question instruction system stop bad_words image_data
-    audio_data video_data images body
-    """.split()
+    {
+        "prompt",
+        "prompts",
+        "prompt_token_ids",
+        "token_ids",
+        "input_ids",
+        "origin_input_ids",
+        "output_ids",
+        "output_token_ids",
+        "input_embeds",
+        "prompt_embeds",
+        "messages",
+        "input",
+        "inputs",
+        "input_text",
+        "text",
+        "texts",
+        "content",
+        "contents",
+        "output",
+        "outputs",
+        "output_text",
+        "completion",
+        "generated_text",
+        "reasoning",
+        "reasoning_content",
+        "arguments",
+        "query",
+        "question",
+        "instruction",
+        "system",
+        "stop",
+        "bad_words",
+        "image_data",
+        "audio_data",
+        "video_data",
+        "images",
+        "body",
+    }
 )
 _VALUE = re.compile(r"(?<![A-Za-z_])(?P<key>[A-Za-z_]++)[\"']?\s*+[:=]\s*+(?P<open>[\"'\[{]|[bBrR][\"'])")
 _BRACKET = re.compile(r"[\"'\[\](){}]")

@@ -1,37 +1,24 @@
 """One role and rank for every process of a capture, from all its files."""
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import Any
 
 from teller_core.data.records import Process, Recording
 
+STRENGTH = {"engine": 4, "worker": 3, "frontend": 2, "client": 1, "unknown": 0}
+"""Which role wins where files differ. A process that decides is an engine, whatever else it does."""
 
-class _OfProcess(Protocol):
-    @property
-    def process(self) -> Process | None: ...
-
-    def _replace(self, **kwargs: object) -> "_OfProcess": ...
+Known = dict[tuple[str, int], Process]
 
 
-T = TypeVar("T", bound=_OfProcess)
-Key = tuple[str, int]
-
-
-def roles(told: Iterable[Process]) -> dict[Key, Process]:
-    """The best that ``told`` says of each (host, pid). A process that decides is an engine, whatever else it does.
-
-    pid 0 stands for lines whose process is not known and gets no role.
-    """
-    strength = {"engine": 4, "worker": 3, "frontend": 2, "client": 1}
-    known: dict[Key, Process] = {}
+def roles(told: Iterable[Process]) -> Known:
+    """The best that ``told`` says of each (host, pid). pid 0 stands for an unknown process, and gets no role."""
+    known: Known = {}
     for process in told:
-        before = known.get((process.host, process.pid))
         if process.pid <= 0:
             continue
-        if before is None:
-            known[process.host, process.pid] = process
-            continue
-        better = process if strength.get(process.role, 0) > strength.get(before.role, 0) else before
+        before = known.setdefault((process.host, process.pid), process)
+        better = max(before, process, key=lambda one: STRENGTH.get(one.role, 0))
         rank = before.rank if before.rank is not None else process.rank
         known[process.host, process.pid] = better._replace(rank=rank)
     return known
@@ -40,21 +27,20 @@ def roles(told: Iterable[Process]) -> dict[Key, Process]:
 def with_roles(recording: Recording, told: Iterable[Process]) -> None:
     """Give the processes of all records in ``recording`` their role and rank."""
     known = roles(told)
-    for records in (
-        recording.decisions,
-        recording.executions,
-        recording.iterations,
-        recording.requests,
-        recording.pauses,
-        recording.samples,
-        recording.lines,
-        recording.collectives,
-    ):
-        _assign(records, known)
+    _assign(recording.decisions, known)
+    _assign(recording.executions, known)
+    _assign(recording.iterations, known)
+    _assign(recording.requests, known)
+    _assign(recording.pauses, known)
+    _assign(recording.samples, known)
+    _assign(recording.lines, known)
+    _assign(recording.collectives, known)
 
 
-def _assign(records: list[T], known: dict[Key, Process]) -> None:
+def _assign(records: list[Any], known: Known) -> None:
+    """``records``: rows with a field ``process``, which may be None."""
     for i, record in enumerate(records):
         process = record.process
-        if process is not None and (better := known.get((process.host, process.pid))) is not None and better != process:
-            records[i] = record._replace(process=better)  # pyright: ignore[reportArgumentType]
+        better = None if process is None else known.get((process.host, process.pid))
+        if better is not None and better != process:
+            records[i] = record._replace(process=better)

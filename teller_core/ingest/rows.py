@@ -21,7 +21,15 @@ class Rows:
     args: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(
-        self, start: int, dur: int, name: str, lane: Lane, category: str, layer: Layer, args: Mapping[str, object]
+        self,
+        start: int,
+        dur: int,
+        name: str,
+        lane: Lane,
+        *,
+        category: str,
+        layer: Layer = Layer.ENGINE,
+        args: Mapping[str, object] | None = None,
     ) -> None:
         """Append one event. Times in ns."""
         said = -1
