@@ -13,6 +13,10 @@ NO_LINK = -1
 """The event carries no correlation id."""
 
 
+KERNEL_CATEGORIES = frozenset({"kernel", "concurrent_kernel"})
+"""Words, in lower case, by which producers call a computation on a device. Copies and fills have others."""
+
+
 class Layer(IntEnum):
     """Where in the stack a span belongs, from the user down to the device."""
 
@@ -112,3 +116,12 @@ class Trace:
                 raise ValueError(f"{what} points outside its table of {len(table)}")
         if len(self) and int(self.dur.min()) < 0:
             raise ValueError("an event has a negative duration")
+
+
+def kernel_totals(trace: Trace) -> tuple[int, int]:
+    """(events of ``trace`` that are kernels, their summed duration in int ns). Overlaps count as often as they occur."""
+    word = np.array([category.lower() in KERNEL_CATEGORIES for category in trace.categories], dtype=np.bool_)
+    if not word.any():
+        return 0, 0
+    kernel = word[trace.category]
+    return int(np.count_nonzero(kernel)), int(trace.dur[kernel].sum())
