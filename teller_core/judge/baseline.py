@@ -16,7 +16,7 @@ from teller_core.data.assessment import Baselines
 from teller_core.data.capture import Capture
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.tree import Tree
-from teller_core.judge.classes import Classes, classify
+from teller_core.judge.classes import Classes
 from teller_core.judge.grouping import Groups, RankSpans, Runs, join, rank_spans
 from teller_core.judge.robust import Float32, medians
 from teller_core.judge.trends import Trend, bend, trends
@@ -73,10 +73,8 @@ class _Parts:
     total: Float64
 
 
-def learn(capture: Capture) -> tuple[Baselines, list[Spans]]:
+def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
     """The baselines of ``capture`` and, for each rank that has a profile, its spans beside them."""
-    profiled = np.unique(capture.work.step[capture.work.row >= 0])
-    classes = classify(capture.steps, profiled)
     trees = [(r, rank.tree) for r, rank in enumerate(capture.ranks) if rank.tree is not None and len(rank.tree)]
     if not trees:
         return _EMPTY, []

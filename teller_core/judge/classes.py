@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from teller_core.data.steps import Steps
+from teller_core.data.steps import Steps, StepWork
 from teller_core.data.table import Float64, Int32, Text
 
 MIN_STEPS = 8
@@ -54,8 +54,9 @@ def padded(steps: Steps) -> Int32:
     return np.where(tokens > 0, 2.0 ** np.ceil(np.log2(np.maximum(tokens, 1))), -1).astype(np.int32)
 
 
-def classify(steps: Steps, profiled: Int32) -> Classes:
-    """The classes of ``steps``, judged by those of them at ``profiled`` (int32 positions, each once)."""
+def classify(steps: Steps, work: StepWork) -> Classes:
+    """The classes of ``steps``, judged by those that a profile overlaps."""
+    profiled = np.unique(work.step[work.row >= 0])
     phase, size = phases(steps), padded(steps)
     fine = [f"{p} {n}" if p and n > 0 else p for p, n in zip(phase, size.tolist(), strict=True)]
     names = list(phase)

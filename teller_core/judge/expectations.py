@@ -1,0 +1,126 @@
+"""What a step's work predicts it to take, learned from the capture's own steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from teller_core.data.assessment import StepExpectations
+from teller_core.data.capture import Capture, Pauses
+from teller_core.data.steps import Steps
+from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.judge.classes import phases
+from teller_core.judge.regress import LEAST_SPREAD, MIN_PEERS, Fit, fit, surprise
+from teller_core.judge.robust import NORMAL_MAD
+
+Mask = npt.NDArray[np.bool_]
+
+COVERED = 0.9
+"""A number of the work is used where at least this share of the steps knows it; the others then have no expectation."""
+OBSERVER = ("profiler_stop",)
+"""Pauses that the recorder itself made: steps that meet them teach nothing."""
+
+
+@dataclass(frozen=True)
+class StepModel:
+    """Costs of a step: of itself, a context token, a generation request and a KV token, as far as steps know them.
+
+    ``used`` names the features behind the first cost; ``shift`` and ``spread`` are by phase: how far its steps lie from the
+    common prediction in log time, and how widely.
+    """
+
+    costs: Fit
+    used: Sequence[str]
+    shift: dict[str, float]
+    spread: dict[str, float]
+
+    def expect(self, context: float, generation: float, kv: float) -> float:
+        """ns that a step of this work should take."""
+        values = {"context_tokens": context, "generation_requests": generation, "kv_tokens": kv}
+        features = np.array([[1.0, *(values[name] for name in self.used)]])
+        phase = "decode" if context <= 0 else "mixed" if generation > 0 else "prefill"
+        return float(self.costs.predict(features)[0] * np.exp(self.shift.get(phase, 0.0)))
+
+
+def took(steps: Steps) -> Int64:
+    """int64 ns: what each step added to its engine's time: from its begin, or the end of the step before it where they overlap,
+    to its end. Where nobody recorded its begin, from the end of the step before, if it continues requests of that step.
+    UNKNOWN where that cannot be said.
+    """
+    begin, end = steps.begin(), steps.end()
+    out = np.full(len(end), UNKNOWN, dtype=np.int64)
+    for engine in np.unique(steps.engine).tolist():
+        mine = np.flatnonzero((steps.engine == engine) & (end != UNKNOWN))
+        mine = mine[np.argsort(end[mine], kind="stable")]
+        before = np.append(np.int64(UNKNOWN), end[mine][:-1])
+        continues = steps.generation_requests[mine] > 0
+        since = np.where(begin[mine] != UNKNOWN, np.maximum(begin[mine], before), np.where(continues, before, UNKNOWN))
+        out[mine] = np.where((since != UNKNOWN) & (end[mine] > since), end[mine] - since, UNKNOWN)
+    return out
+
+
+def watched(steps: Steps, pauses: Pauses, kinds: Sequence[str] = OBSERVER) -> Mask:
+    """bool a step: whether a pause of one of ``kinds`` overlaps it."""
+    begin, end = steps.begin(), steps.end()
+    begin = np.where(begin != UNKNOWN, begin, end)
+    hit = np.zeros(len(end), dtype=np.bool_)
+    for i in [i for i, kind in enumerate(pauses.kind) if kind in kinds]:
+        hit |= (begin < pauses.start[i] + pauses.dur[i]) & (end > pauses.start[i]) & (end != UNKNOWN)
+    return hit
+
+
+def expect_steps(capture: Capture) -> tuple[StepExpectations, StepModel | None]:
+    """Every step against what its work predicts, and the model that predicts (None where too few steps are known)."""
+    steps = capture.steps
+    taken = took(steps)
+    features, used = _features(steps)
+    complete = ~np.isnan(features).any(axis=1)
+    learning = np.flatnonzero((taken != UNKNOWN) & complete & ~watched(steps, capture.pauses))
+    costs = fit(features[learning], taken[learning].astype(np.float64))
+    unknown = np.full(len(taken), UNKNOWN, dtype=np.int64)
+    if costs is None:
+        return StepExpectations(taken, unknown, np.full(len(taken), np.nan), unknown.copy()), None
+    phase = np.array(phases(steps), dtype=object)
+    raw = costs.predict(features)
+    model = _by_phase(costs, used, np.log(taken[learning] / raw[learning]), phase[learning])
+    expected = raw * np.exp([model.shift.get(p, 0.0) for p in phase.tolist()])
+    scale = np.array([model.spread.get(p, costs.spread) for p in phase.tolist()]) / costs.spread
+    known = complete & (taken != UNKNOWN)
+    observed = np.where(known, taken, 1).astype(np.float64)
+    residual = np.where(known, surprise(observed, expected, costs.width(features) * scale), np.nan)
+    whole = np.where(complete, np.round(np.nan_to_num(expected)), 0).astype(np.int64)
+    return (
+        StepExpectations(
+            took=taken,
+            expected=np.where(complete, whole, UNKNOWN),
+            residual=residual,
+            excess=np.where(known, taken - whole, UNKNOWN),
+        ),
+        model,
+    )
+
+
+def _by_phase(costs: Fit, used: Sequence[str], residual: Float64, phase: npt.NDArray[np.object_]) -> StepModel:
+    """Let each phase with enough steps have its own middle and width: prefills vary more than decodes."""
+    shift: dict[str, float] = {}
+    spread: dict[str, float] = {}
+    for name in sorted(set(phase.tolist())):
+        mine = residual[phase == name]
+        if len(mine) >= MIN_PEERS:
+            shift[name] = float(np.median(mine))
+            spread[name] = max(float(np.median(np.abs(mine - shift[name]))) * NORMAL_MAD, LEAST_SPREAD)
+    return StepModel(costs, used, shift, spread)
+
+
+def _features(steps: Steps) -> tuple[Float64, list[str]]:
+    """The work of every step as columns, the first of ones; NaN where a used number is not known."""
+    columns = [np.ones(len(steps.engine))]
+    used: list[str] = []
+    for name in ("context_tokens", "generation_requests", "kv_tokens"):
+        value = getattr(steps, name).astype(np.float64)
+        known = value >= 0
+        if len(value) and known.mean() >= COVERED and len(np.unique(value[known])) > 1:
+            columns.append(np.where(known, value, np.nan))
+            used.append(name)
+    return np.column_stack(columns), used

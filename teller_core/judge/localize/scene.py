@@ -1,0 +1,88 @@
+"""What every localizer looks at, and what it gives back."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from teller_core.data.assessment import Baselines, Candidates, StepExpectations
+from teller_core.data.capture import Capture
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
+from teller_core.data.trace import Layer
+from teller_core.judge.baseline import Spans
+from teller_core.judge.classes import Classes
+
+Mask = npt.NDArray[np.bool_]
+
+SURPRISING = 3.5
+"""Robust standard deviations: the cut that Iglewicz and Hoaglin (1993) give for the modified z-score."""
+MATERIAL = 0.05
+"""A span is a candidate only where it adds at least this share of its step's time: less cannot be felt."""
+SCOPES = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
+"""Layers that hold operators: their own time is the silence between operators."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One rank of a capture with its numbers."""
+
+    capture: Capture
+    classes: Classes
+    steps: StepExpectations
+    baselines: Baselines
+    spans: Spans
+
+    @cached_property
+    def window(self) -> tuple[Int64, Int64]:
+        """int64 ns a step: when this rank began and stopped working on it, UNKNOWN where it has no profile of it."""
+        work = self.capture.work
+        mine = np.flatnonzero((work.rank == self.spans.rank) & (work.row >= 0))
+        start = np.full(len(self.steps.took), UNKNOWN, dtype=np.int64)
+        stop = start.copy()
+        start[work.step[mine]], stop[work.step[mine]] = work.start[mine], work.stop[mine]
+        return start, stop
+
+    @cached_property
+    def lasted(self) -> Int64:
+        """int64 ns a step: how long this rank worked on it, 0 where it has no profile of it."""
+        start, stop = self.window
+        return np.where(start != UNKNOWN, stop - start, 0)
+
+    @cached_property
+    def operators(self) -> Mask:
+        """bool a row: it is work, not a scope that holds work. Every row, where the rank recorded scopes alone."""
+        work = ~np.isin(self.spans.tree.trace.layer, np.array(SCOPES, dtype=np.uint8))
+        return work if work.any() else np.ones(len(work), dtype=np.bool_)
+
+    @cached_property
+    def device(self) -> tuple[Int64, Int64]:
+        """int64 ns, ascending and apart: when any stream of the rank worked."""
+        trace = self.spans.tree.trace
+        rows = np.flatnonzero(trace.on_device)
+        rows = rows[np.argsort(trace.start[rows], kind="stable")]
+        start, reach = trace.start[rows], np.maximum.accumulate(trace.end[rows]) if len(rows) else trace.end[rows]
+        fresh = np.append(True, start[1:] > reach[:-1]) if len(rows) else np.empty(0, dtype=np.bool_)
+        first = np.flatnonzero(fresh)
+        return start[first], reach[np.append(first[1:], len(rows)) - 1] if len(first) else reach
+
+
+def candidates(
+    scene: Scene, method: str, *, step: Int32, row: Int32, value: Float64, normal: Float64, residual: Float64
+) -> Candidates:
+    """Candidates of one rank, named for the spans at ``row``; what they add to the step is ``value - normal``."""
+    trace = scene.spans.tree.trace
+    took, usual = np.round(value).astype(np.int64), np.round(normal).astype(np.int64)
+    return Candidates(
+        step=step.astype(np.int32),
+        rank=np.full(len(row), scene.spans.rank, dtype=np.int32),
+        row=row.astype(np.int32),
+        name=[trace.names[int(n)] for n in trace.name[row]],
+        layer=trace.layer[row],
+        value=took,
+        normal=usual,
+        residual=residual.astype(np.float64),
+        excess=took - usual,
+        baseline=scene.spans.baseline[row],
+        method=[method] * len(row),
+    )
