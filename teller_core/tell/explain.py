@@ -42,6 +42,9 @@ NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)")
 PLAIN_NAME = re.compile(r"[\w:.<>~+-]{1,80}")
 """An operator's name that may stand in a sentence. Others are left in their field."""
 MOST_CHECKS = 4
+ACRONYMS = {"gc": "GC", "cpu": "CPU", "io": "I/O", "kv": "KV", "jit": "JIT", "dp": "DP", "hw": "hardware", "moe": "MoE"}
+COUNTED = ("times", "requests", "steps", "spans", "ranks", "collectives", "tokens", "lines")
+"""Units that the name of what is counted says already."""
 FREE_TEXT = frozenset({"explanation", "next_checks", "untrusted_text", "not_seen", "against", "fix", "reason"})
 
 
@@ -89,25 +92,27 @@ def _what(report: WhyReport) -> str:
 
 def _why(finding: Finding) -> str:
     spent, *rest = finding.evidence
-    about = f"{finding.title}: {_measured(spent)}"
-    details = [_detail(item) for item in rest if item.value is not None and item.name]
+    where = []
     if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
-        about += f", in the operator `{finding.operator}`"
+        where.append(f"in the operator `{finding.operator}`")
     if finding.step is not None:
-        about += f", at step {finding.step}"
+        where.append(f"most at step {finding.step}")
     if finding.rank is not None:
-        about += f" on rank {finding.rank}"
+        where.append(f"on rank {finding.rank}")
+    details = [_detail(item) for item in rest if item.value is not None and item.name]
+    about = ", ".join([f"What cost it most is {_called(finding.cause)}: {_measured(spent)}", *where])
     return f"{about} ({'; '.join(details[:3])})." if details else f"{about}."
 
 
 def _measured(item: EvidenceItem) -> str:
-    return f"{item.name} {_number(item.value or 0)} {item.unit}"
+    return f"{item.name}, {_number(item.value or 0)} {item.unit}"
 
 
 def _detail(item: EvidenceItem) -> str:
     name = "one of its spans" if item.kind == "span" and item.span else item.name
-    usual = f" where {_number(item.normal)} is usual" if item.normal is not None else ""
-    return f"{name} {_number(item.value or 0)} {item.unit}{usual}"
+    usual = f" where {_number(item.normal)} {item.unit} is usual" if item.normal is not None else ""
+    unit = "" if item.unit in COUNTED else f" {item.unit}"
+    return f"{name}: {_number(item.value or 0)}{unit}{usual}"
 
 
 def _sure(report: WhyReport, finding: Finding) -> str:
@@ -121,20 +126,19 @@ def _not(finding: Finding) -> list[str]:
     said = [line.partition(": ") for line in finding.against[:2]]
     if not said:
         return []
-    parts = [f"{_title(key)} ({why})" for key, _, why in said]
+    parts = [f"{_called(key)} ({why})" for key, _, why in said]
     return [f"It does not look like {' or '.join(parts)}."]
 
 
 def _beside(others: list[Finding]) -> list[str]:
     if not others:
         return []
-    return [f"Beside it: {'; '.join(f'{_title(one.cause)}, {_measured(one.evidence[0])}' for one in others[:2])}."]
+    return [f"Beside it: {'; '.join(f'{_called(one.cause)} ({_measured(one.evidence[0])})' for one in others[:2])}."]
 
 
-def _title(key: str) -> str:
-    """A cause's title inside a sentence: without its explanation in brackets, small where it is no name."""
-    title = cause(key).title.partition(" (")[0].partition(":")[0]
-    return title[0].lower() + title[1:] if title[1:2].islower() else title
+def _called(key: str) -> str:
+    """What people call a cause: its id in words."""
+    return " ".join(ACRONYMS.get(word, word) for word in key.partition(".")[2].split("_"))
 
 
 def _reason(report: WhyReport) -> str:
