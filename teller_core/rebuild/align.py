@@ -1,0 +1,100 @@
+"""Log lines beside the steps and requests they are about.
+
+A line's time is when its process wrote it. A line that counts a step belongs to it by order; a request's line by its id.
+Any other line of a process that decides on or runs steps belongs to the step during which it was certainly written, if
+its clock is fine enough to say so and no second step ran then; else to none.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from teller_core.data.records import LogLine, Recording, known
+from teller_core.data.steps import Lines, Steps
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.rebuild.engines import Place, place
+
+
+def align_lines(
+    recording: Recording,
+    steps: Steps,
+    *,
+    step_of_iteration: Mapping[int, int],
+    request_of_line: Mapping[int, int],
+    engine_places: Mapping[Place, int],
+    problems: Counter[str],
+) -> Lines:
+    """Lines by time, those without one last. ``engine_places``: the processes of each engine.
+
+    ``before`` of a line that counts a step is how long after the step it was written, UNKNOWN where that is not known.
+    Problems: ``lines_without_step``: lines that count a step which could not be told.
+    """
+    lines = recording.lines
+    step = np.full(len(lines), -1, dtype=np.int64)
+    before = np.zeros(len(lines), dtype=np.int64)
+    counted = [
+        (row.line, step_of_iteration.get(i, -1)) for i, row in enumerate(recording.iterations) if row.line is not None
+    ]
+    for line, its in counted:
+        step[line] = its
+        before[line] = _behind(lines[line].time, steps, its)
+    problems["lines_without_step"] += sum(its < 0 for _, its in counted)
+    request = np.array([request_of_line.get(i, -1) for i in range(len(lines))], dtype=np.int64)
+    loose = (step < 0) & (request < 0)
+    loose[[line for line, _ in counted]] = False
+    _place_by_time(lines, steps, engine_places, loose, step)
+    return _table(lines, before, step, request)
+
+
+def _behind(time: int, steps: Steps, step: int) -> int:
+    if step < 0 or not known(time) or not known(int(steps.finished[step])):
+        return UNKNOWN
+    return max(0, time - int(steps.finished[step]))
+
+
+def _place_by_time(
+    lines: Sequence[LogLine],
+    steps: Steps,
+    engine_places: Mapping[Place, int],
+    loose: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+    step: Int64,
+) -> None:
+    timed = (steps.begin() != UNKNOWN) & (steps.end() != UNKNOWN)
+    for engine in set(engine_places.values()):
+        rows = np.flatnonzero(timed & (steps.engine == engine))
+        own = [i for i in np.flatnonzero(loose).tolist() if engine_places.get(place(lines[i].process)) == engine]
+        own = [i for i in own if known(lines[i].time) and known(lines[i].resolution)]
+        if not len(rows) or not own:
+            continue
+        begin, end = (
+            np.sort(steps.begin()[rows]),
+            np.maximum.accumulate(steps.end()[rows][np.argsort(steps.begin()[rows])]),
+        )
+        rows = rows[np.argsort(steps.begin()[rows], kind="stable")]
+        low = np.array([lines[i].time for i in own], dtype=np.int64)
+        high = low + np.array([lines[i].resolution for i in own], dtype=np.int64)
+        k = np.searchsorted(begin, high, side="right") - 1
+        alone = (k >= 0) & (begin[k] <= low) & (steps.end()[rows[k]] >= high) & ((k == 0) | (end[k - 1] < low))
+        step[np.array(own)[alone]] = rows[k[alone]]
+
+
+def _table(lines: Sequence[LogLine], before: Int64, step: Int64, request: Int64) -> Lines:
+    time = np.array([line.time for line in lines], dtype=np.int64)
+    order = np.argsort(np.where(time == UNKNOWN, np.iinfo(np.int64).max, time), kind="stable")
+    ordered: list[LogLine] = [lines[i] for i in order.tolist()]
+    return Lines(
+        time=time[order],
+        before=before[order],
+        after=np.array([line.resolution for line in ordered], dtype=np.int64),
+        level=[line.level for line in ordered],
+        rule=[line.rule for line in ordered],
+        fields=[json.dumps(dict(line.fields), separators=(",", ":")) if line.fields else "{}" for line in ordered],
+        untrusted_text=[line.untrusted_text for line in ordered],
+        process=[f"{line.process.host}/{line.process.pid}" for line in ordered],
+        file=np.array([line.file for line in ordered], dtype=np.int32),
+        number=np.array([line.number for line in ordered], dtype=np.int32),
+        step=step[order].astype(np.int32),
+        request=request[order].astype(np.int32),
+    )

@@ -1,0 +1,133 @@
+"""From what files say to one capture: recording and trees in, ranks, steps, requests and log lines out.
+
+The order matters: zones before joins, joins by order before times, clocks before waits, and who took part at the end.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from teller_core.data.capture import Capture, Rank
+from teller_core.data.records import Recording
+from teller_core.data.steps import Mapping as HowKnown
+from teller_core.data.steps import StepWork
+from teller_core.data.table import take
+from teller_core.data.trace import Layer
+from teller_core.data.tree import Tree
+from teller_core.rebuild.align import align_lines
+from teller_core.rebuild.annotations import annotated
+from teller_core.rebuild.collectives import bound_clocks, collective_table, find_calls, meetings
+from teller_core.rebuild.engines import Life, Place, lives
+from teller_core.rebuild.line_of_steps import Slot
+from teller_core.rebuild.ranks import build_ranks, trace_places
+from teller_core.rebuild.recorded import Parts, recorded_parts
+from teller_core.rebuild.request_table import facts_by_line, prompt_tokens, request_table
+from teller_core.rebuild.requests import Registry, join_requests
+from teller_core.rebuild.resources import build_pauses, build_samples, sum_metrics, tier
+from teller_core.rebuild.step_table import Members, participation, untimed_steps, with_members, with_work
+from teller_core.rebuild.steps import join_steps
+from teller_core.rebuild.work import step_work
+from teller_core.rebuild.zones import on_unix_clock
+
+
+def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, name: str) -> Capture:
+    """The capture of ``recording``; ``trees[i]`` is the tree of ``recording.traces[i]``.
+
+    Raises ValueError where there is not one tree a trace. What cannot be joined is counted in ``Capture.problems``.
+    """
+    if len(trees) != len(recording.traces):
+        raise ValueError("there must be one tree a trace")
+    problems: Counter[str] = Counter()
+    recording = on_unix_clock(recording, problems)
+    traced = trace_places(recording)
+    annotations = [annotated(tree) for tree in trees]
+    found = lives(recording, annotations, traced.places, problems)
+    slots = join_steps(recording, annotations, found, problems)
+    registry = join_requests(recording, problems)
+    prompts = prompt_tokens(recording, registry.entries)
+    parts = recorded_parts(recording, slots, registry, prompts)
+    ranks, tree_of = build_ranks(recording, trees, traced)
+    work = step_work(recording, slots, ranks, tree_of, annotations)
+    calls = find_calls(recording, ranks, work, problems)
+    met = meetings(calls)
+    ranks = bound_clocks(ranks, met, problems)
+    work = _on_one_clock(work, ranks)
+    steps = with_work(untimed_steps(recording, slots, found, annotations, parts.evicted), work, problems)
+    members = _members(parts)
+    whole = np.isin(np.arange(len(slots)), list(parts.named))
+    steps = with_members(steps, members, HowKnown.RECORDED, whole, problems)
+    requests, tokens = request_table(
+        recording,
+        registry.entries,
+        prompts=prompts,
+        steps=steps,
+        parts=parts,
+        engines=_engines(parts, slots, found, registry),
+    )
+    lines = align_lines(
+        recording,
+        steps,
+        step_of_iteration={slot.iteration: step for step, slot in enumerate(slots)},
+        request_of_line=facts_by_line(registry.entries),
+        engine_places=_engine_places(found),
+        problems=problems,
+    )
+    capture = Capture(
+        id=capture_id,
+        name=name,
+        engine=recording.engine,
+        files=recording.files,
+        ranks=ranks,
+        steps=steps,
+        work=work,
+        requests=requests,
+        participation=participation(members, HowKnown.RECORDED),
+        tokens=tokens,
+        lines=lines,
+        pauses=build_pauses(recording),
+        samples=build_samples(recording, problems),
+        collectives=collective_table(calls, met, ranks),
+        metrics=sum_metrics(recording),
+        redactions=recording.redactions,
+        tier=tier(recording, _profiled(work, ranks), len(slots)),
+    )
+    return replace(capture, problems={name: count for name, count in problems.items() if count})
+
+
+def _on_one_clock(work: StepWork, ranks: Sequence[Rank]) -> StepWork:
+    shift = np.array([rank.shift for rank in ranks] or [0], dtype=np.int64)[work.rank]
+    return replace(work, start=work.start + shift, stop=work.stop + shift)
+
+
+def _members(parts: Parts) -> Members:
+    rows = [
+        (part.step, request, part.tokens, part.recomputed, int(part.role), part.before)
+        for request, of in parts.of.items()
+        for part in of
+    ]
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+    return Members(*columns, confidence=np.ones(len(rows), dtype=np.float64))
+
+
+def _engines(parts: Parts, slots: Sequence[Slot], found: Sequence[Life], registry: Registry) -> list[int]:
+    """The engine of each request: that of its steps; the only one; -1 where there are several."""
+    only = next(iter({life.engine for life in found})) if len({life.engine for life in found}) == 1 else -1
+    return [
+        found[slots[parts.of[i][0].step].life].engine if parts.of.get(i) else only for i in range(len(registry.entries))
+    ]
+
+
+def _engine_places(found: Sequence[Life]) -> dict[Place, int]:
+    places = {where: life.engine for life in found for where in life.executions}
+    return places | {life.decider: life.engine for life in found if life.decider is not None}
+
+
+def _profiled(work: StepWork, ranks: Sequence[Rank]) -> StepWork:
+    """The rows of ``work`` on ranks whose trace holds operators or kernels: ranges alone are no profile."""
+    deep = [
+        rank.tree is not None and bool(np.isin(rank.tree.trace.layer, (int(Layer.OPERATOR), int(Layer.KERNEL))).any())
+        for rank in ranks
+    ]
+    return take(work, np.array(deep or [False], dtype=np.bool_)[work.rank])

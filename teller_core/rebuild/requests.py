@@ -1,0 +1,196 @@
+"""Requests: everything that the files say about each, joined over the names it has. A name that fits two stays unjoined."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from teller_core.data.records import ClientRecord, Recording, RequestFact, RequestSpan, known
+from teller_core.data.table import UNKNOWN
+from teller_core.rebuild.identity import outer_names
+
+SLACK = 2_000_000_000
+"""ns: how far apart two processes may note one event of a request, a wait for the processor included."""
+INNER = frozenset({"added", "queued", "scheduled"})
+"""Facts that name a request by the engine's id where there is one."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request and the records about it."""
+
+    engine_id: str
+    first: int = UNKNOWN
+    """The earliest time at which the engine's side knows it, last the latest."""
+    last: int = UNKNOWN
+    facts: list[RequestFact] = field(default_factory=list[RequestFact])
+    span: RequestSpan | None = None
+    client: ClientRecord | None = None
+
+    def begin(self) -> int:
+        """ns: the earliest time known of it, UNKNOWN where there is none."""
+        times = [self.first, *(fact.time for fact in self.facts)]
+        times += [self.client.start] if self.client else []
+        times += [self.span.start] if self.span else []
+        return min(filter(known, times), default=UNKNOWN)
+
+    def saw(self, time: int) -> None:
+        """The engine's side knew it at ``time``."""
+        if known(time):
+            self.first = min(self.first, time) if known(self.first) else time
+            self.last = max(self.last, time)
+
+
+class Registry:
+    """Requests by the engine's id. An id that is used again (added twice) is another request from then on."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._by_id: defaultdict[str, list[Entry]] = defaultdict(list)
+        self._by_name: defaultdict[str, list[Entry]] = defaultdict(list)
+
+    def new(self, engine_id: str) -> Entry:
+        """A request not seen before."""
+        entry = Entry(engine_id)
+        self.entries.append(entry)
+        if engine_id:
+            self._by_id[engine_id].append(entry)
+            for name in outer_names(engine_id):
+                self._by_name[name].append(entry)
+        return entry
+
+    def called(self, name: str) -> list[Entry]:
+        """Requests that may be known as ``name``, in order of appearance."""
+        return self._by_name.get(name, [])
+
+    def at(self, engine_id: str, time: int) -> Entry:
+        """The request that has ``engine_id`` at ``time``; a new one where none has."""
+        uses = self._by_id.get(engine_id)
+        if not uses:
+            return self.new(engine_id)
+        begun = [entry for entry in uses[1:] if known(entry.first) and known(time) and entry.first <= time]
+        return begun[-1] if begun else uses[0]
+
+
+def join_requests(recording: Recording, problems: Counter[str]) -> Registry:
+    """The requests of a recording, ordered by first appearance.
+
+    Problems: ``ambiguous_request_ids``: a name that fits several requests; what it said stands alone.
+    """
+    registry = Registry()
+    facts = sorted(recording.requests, key=lambda fact: (fact.time, fact.line or 0))
+    inner = _inner_ids(recording)
+    _enter_engine_side(registry, recording, facts, inner)
+    mentions: defaultdict[str, list[RequestFact]] = defaultdict(list)
+    for fact in facts:
+        if fact.kind in INNER and fact.request in inner:
+            continue
+        if fact.request in inner:
+            registry.at(fact.request, fact.time).facts.append(fact)
+        else:
+            mentions[fact.request].append(fact)
+    for name, said in mentions.items():
+        _join_mentions(registry, name, said, problems)
+    for span in recording.spans:
+        _join_span(registry, span, problems)
+    _join_clients(registry, recording.clients, problems)
+    registry.entries.sort(key=lambda entry: entry.begin() if known(entry.begin()) else 1 << 62)
+    return registry
+
+
+def _inner_ids(recording: Recording) -> set[str]:
+    """Ids that the engine's side uses. A front end's name for one of them is none of them."""
+    ids = {name for decision in recording.decisions for name in decision.tokens}
+    ids |= {name for execution in recording.executions for name in execution.tokens or ()}
+    ids |= {fact.request for fact in recording.requests if fact.kind in INNER}
+    outer = {name for inner in ids for name in outer_names(inner)[1:]}
+    return ids - outer
+
+
+def _enter_engine_side(registry: Registry, recording: Recording, facts: Sequence[RequestFact], inner: set[str]) -> None:
+    added: set[tuple[str, str]] = set()
+    for fact in facts:
+        if fact.kind in INNER and fact.request in inner:
+            again = (fact.request, fact.kind) in added and fact.kind == "added"
+            added.add((fact.request, fact.kind))
+            entry = registry.new(fact.request) if again else registry.at(fact.request, fact.time)
+            entry.facts.append(fact)
+            entry.saw(fact.time)
+    for decision in sorted(recording.decisions, key=lambda decision: decision.start):
+        for name in decision.tokens:
+            registry.at(name, decision.start).saw(decision.start)
+    for execution in recording.executions:
+        for name in execution.tokens or ():
+            entry = registry.at(name, execution.start)
+            if not known(entry.first):
+                entry.saw(execution.start)
+
+
+def _join_mentions(registry: Registry, name: str, said: Sequence[RequestFact], problems: Counter[str]) -> None:
+    """Facts under a name that the engine does not use: to the requests that may be called so, in order of their coming."""
+    candidates = sorted(registry.called(name), key=lambda entry: entry.first)
+    received = [fact for fact in said if fact.kind == "received"]
+    if not candidates:
+        candidates = [registry.new(name) for _ in range(max(1, len(received)))]
+        for entry, fact in zip(candidates, received, strict=False):
+            entry.saw(fact.time)
+    if len(candidates) == len(received):
+        for entry, fact in zip(candidates, received, strict=True):
+            entry.facts.append(fact)
+        said = [fact for fact in said if fact.kind != "received"]
+    for fact in said:
+        fit = candidates if len(candidates) == 1 else _alive(candidates, fact)
+        if len(fit) == 1:
+            fit[0].facts.append(fact)
+        else:
+            problems["ambiguous_request_ids"] += 1
+
+
+def _alive(candidates: Sequence[Entry], fact: RequestFact) -> list[Entry]:
+    """Those of ``candidates`` (by first time) that may have been the one meant: the first to come, or the last that came."""
+    if not known(fact.time):
+        return []
+    if fact.kind == "received":
+        coming = [
+            entry for entry in candidates if known(entry.first) and entry.first + fact.resolution - fact.time >= 0
+        ]
+        return [entry for entry in coming if entry.first <= fact.time + fact.resolution + SLACK]
+    come = [entry for entry in candidates if known(entry.first) and entry.first <= fact.time + fact.resolution]
+    return come[-1:]
+
+
+def _join_span(registry: Registry, span: RequestSpan, problems: Counter[str]) -> None:
+    fit = _near([entry for entry in registry.called(span.request) if entry.span is None], span.start, span.end)
+    if len(fit) > 1:
+        problems["ambiguous_request_ids"] += 1
+    entry = fit[0] if len(fit) == 1 else registry.new(span.request)
+    entry.span = span
+    if len(fit) != 1:
+        entry.saw(span.start)
+
+
+def _join_clients(registry: Registry, clients: Iterable[ClientRecord], problems: Counter[str]) -> None:
+    """Callers' records. A request that two of them claim is given to neither."""
+    fits: list[tuple[ClientRecord, list[Entry]]] = []
+    claims: Counter[int] = Counter()
+    for client in clients:
+        names = (client.response_id, client.request)
+        named = next((called for name in names if name and (called := registry.called(name))), list[Entry]())
+        fit = _near(named, client.start, client.end)
+        fits.append((client, fit))
+        claims.update({id(entry) for entry in fit})
+    for client, fit in fits:
+        alone = len(fit) == 1 and claims[id(fit[0])] == 1
+        problems["ambiguous_request_ids"] += bool(fit) and not alone
+        entry = fit[0] if alone else registry.new("")
+        entry.client = client
+
+
+def _near(entries: Sequence[Entry], start: int, end: int) -> list[Entry]:
+    """Those of ``entries`` that the engine's side first knew while the caller waited; else those that it may have."""
+    strictly = [entry for entry in entries if _met(entry, start, end, 0)]
+    return strictly or [entry for entry in entries if _met(entry, start, end, SLACK)]
+
+
+def _met(entry: Entry, start: int, end: int, slack: int) -> bool:
+    coarse = max((fact.resolution for fact in entry.facts if known(fact.resolution)), default=0)
+    return not known(entry.first) or start - slack - coarse <= entry.first <= end + slack

@@ -1,0 +1,81 @@
+"""What stood beside the steps: pauses, counters over time, sums of /metrics; and how deep a recording looks."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from teller_core.data.capture import Pauses, Samples
+from teller_core.data.records import Process, Recording
+from teller_core.data.steps import StepWork
+
+
+def build_pauses(recording: Recording) -> Pauses:
+    """Pauses by start."""
+    ordered = sorted(recording.pauses, key=lambda pause: (pause.start, pause.dur))
+    return Pauses(
+        start=np.array([pause.start for pause in ordered], dtype=np.int64),
+        dur=np.array([pause.dur for pause in ordered], dtype=np.int64),
+        thread=np.array([pause.thread for pause in ordered], dtype=np.int64),
+        process=[_name(pause.process) for pause in ordered],
+        role=[pause.process.role for pause in ordered],
+        kind=[pause.kind for pause in ordered],
+    )
+
+
+def build_samples(recording: Recording, problems: Counter[str]) -> Samples:
+    """The growth of each process' counters between two readings, by start. Those of single threads are left out.
+
+    Problems: ``counters_reset``: a counter fell; the interval in which it did is left out.
+    """
+    series: defaultdict[tuple[Process | None, str], list[tuple[int, int]]] = defaultdict(list)
+    for sample in recording.samples:
+        if sample.thread is None:
+            series[sample.process, sample.name].append((sample.time, sample.value))
+    rows: list[tuple[int, int, str, str, str, int]] = []
+    for (process, name), readings in series.items():
+        readings.sort()
+        for (start, low), (stop, high) in pairwise(readings):
+            if high < low:
+                problems["counters_reset"] += 1
+                continue
+            rows.append((start, stop, name, _name(process), process.role if process else "", high - low))
+    rows.sort()
+    return Samples(
+        start=np.array([row[0] for row in rows], dtype=np.int64),
+        stop=np.array([row[1] for row in rows], dtype=np.int64),
+        name=[row[2] for row in rows],
+        process=[row[3] for row in rows],
+        role=[row[4] for row in rows],
+        delta=np.array([row[5] for row in rows], dtype=np.int64),
+    )
+
+
+def sum_metrics(recording: Recording) -> Mapping[str, float]:
+    """The last value of each series of a /metrics page, summed over labels, by name. Buckets of histograms are left out."""
+    last: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
+    for metric in sorted(recording.metrics, key=lambda metric: metric.time):
+        if not metric.name.endswith("_bucket") and "quantile" not in metric.labels and math.isfinite(metric.value):
+            last[metric.name, frozenset(metric.labels.items())] = metric.value
+    sums: defaultdict[str, float] = defaultdict(float)
+    for (name, _), value in last.items():
+        sums[name] += value
+    return dict(sums)
+
+
+def tier(recording: Recording, work: StepWork, steps: int) -> int:
+    """The best tier: 4 a profile overlaps a step; 3 decisions or executions were recorded; 2 steps are known at all;
+    1 request spans or records; 0 logs and metrics."""
+    if len(work.row) and bool((work.row >= 0).any()):
+        return 4
+    if recording.decisions or recording.executions:
+        return 3
+    if steps:
+        return 2
+    return 1 if recording.spans or recording.clients else 0
+
+
+def _name(process: Process | None) -> str:
+    return f"{process.host}/{process.pid}" if process else ""

@@ -1,0 +1,165 @@
+"""Steps, joined from what the scheduler decided, workers ran, lines counted and traces named.
+
+All are joined by order and counts within one life of an engine, never by time containment: when an engine schedules one
+step ahead, step k+1 is decided before step k has run. What only one source knows is a step as well.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from teller_core.data.records import Recording, known
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.rebuild.annotations import Annotated
+from teller_core.rebuild.engines import (
+    COLUMNS,
+    Life,
+    decision_signature,
+    iteration_signature,
+    name_signature,
+    signatures,
+)
+from teller_core.rebuild.line_of_steps import Line, Slot
+from teller_core.rebuild.match import Matched, join
+
+IMPOSSIBLE = 1 << 62
+LOST_LINES = 4096
+"""A longer gap in the numbers of lines is taken for a new start of counting."""
+
+
+def join_steps(
+    recording: Recording, annotations: Sequence[Annotated], found: Sequence[Life], problems: Counter[str]
+) -> list[Slot]:
+    """The steps of all lives by time, those of one engine in its own order.
+
+    Problems: ``resynced_iterations``, ``resynced_executions``, ``resynced_annotations`` (records lost on one side),
+    ``iterations_disagree`` (lines joined by order though their counts differ), ``executions_without_step``,
+    ``ambiguous_annotations`` (a window of a trace fits several runs of steps; the one nearest in time was taken).
+    """
+    slots: list[Slot] = []
+    for number, life in enumerate(found):
+        line = Line(number)
+        decided = signatures(decision_signature(recording.decisions[i]) for i in life.decisions)
+        for slot, k in line.add(decided, join(line.known, decided)):
+            slot.decision = life.decisions[k]
+        _add_executions(recording, line, life, problems)
+        _add_iterations(recording, line, life, problems)
+        _add_names(recording, line, life, annotations, problems)
+        slots += line.slots
+    return _in_time(recording, slots, found, annotations)
+
+
+def _in_time(
+    recording: Recording, slots: Sequence[Slot], found: Sequence[Life], annotations: Sequence[Annotated]
+) -> list[Slot]:
+    """Slots of all engines by time; those of one engine keep its order, whatever their clocks say."""
+    latest: dict[int, int] = {}
+    keys: list[int] = []
+    for slot in slots:
+        engine = found[slot.life].engine
+        time = _heard_of(recording, slot, annotations)
+        latest[engine] = max(latest.get(engine, -IMPOSSIBLE), -IMPOSSIBLE if time is None else time)
+        keys.append(latest[engine])
+    return [slots[i] for i in np.argsort(np.array(keys, dtype=np.int64), kind="stable").tolist()]
+
+
+def _heard_of(recording: Recording, slot: Slot, annotations: Sequence[Annotated]) -> int | None:
+    """The earliest time known of a step."""
+    if slot.decision >= 0:
+        return recording.decisions[slot.decision].start
+    if slot.executions:
+        return min(recording.executions[i].start for i in slot.executions.values())
+    if slot.names:
+        return min(int(annotations[tree].start[k]) for tree, k in slot.names.items())
+    time = recording.iterations[slot.iteration].time if slot.iteration >= 0 else UNKNOWN
+    return time if known(time) else None
+
+
+def _add_executions(recording: Recording, line: Line, life: Life, problems: Counter[str]) -> None:
+    for where, ran in life.executions.items():
+        items = signatures(decision_signature(recording.executions[i]) for i in ran)
+        starts = [recording.executions[i].start for i in ran]
+        matched = join(line.known, items, _strain(_decided(recording, line), starts))
+        named = np.array([recording.executions[i].tokens is not None for i in ran], dtype=np.bool_)
+        for slot, k in line.add(items, matched, named | (len(line.slots) == 0)):
+            slot.executions[where] = ran[k]
+        problems["resynced_executions"] += matched.resynced
+        problems["executions_without_step"] += (
+            int(((matched.to < 0) & ~named).sum()) if len(line.slots) != len(ran) else 0
+        )
+
+
+def _add_iterations(recording: Recording, line: Line, life: Life, problems: Counter[str]) -> None:
+    """Line n belongs to the n-th step. Numbers that are missing leave room for the lines that were lost."""
+    if not life.iterations:
+        return
+    numbers = [recording.iterations[i].number for i in life.iterations]
+    at = _positions(numbers)
+    items = np.full((int(at[-1]) + 1, COLUMNS), -1, dtype=np.int64)
+    items[at] = signatures(iteration_signature(recording.iterations[i]) for i in life.iterations)
+    written = np.zeros(len(items), dtype=np.bool_)
+    written[at] = True
+    problems["lost_iteration_lines"] += int((~written).sum())
+    matched = join(line.known, items)
+    if len(items) == len(line.slots) and (matched.to[at] < 0).mean() > 0.5:
+        matched = Matched(np.arange(len(items), dtype=np.int64))
+        problems["iterations_disagree"] += len(at)
+    of = dict(zip(at.tolist(), life.iterations, strict=True))
+    for slot, k in line.add(items, matched, written):
+        slot.iteration = of.get(k, -1)
+    problems["resynced_iterations"] += matched.resynced
+
+
+def _positions(numbers: Sequence[int | None]) -> Int64:
+    """Where each line stands among all that were written, the lost ones counted, from 0."""
+    if any(number is None for number in numbers):
+        return np.arange(len(numbers), dtype=np.int64)
+    count = np.array(numbers, dtype=np.int64)
+    step = np.diff(count, prepend=count[0])
+    step[1:] = np.where((step[1:] < 1) | (step[1:] > LOST_LINES), 1, step[1:])
+    return np.cumsum(step)
+
+
+def _add_names(
+    recording: Recording, line: Line, life: Life, annotations: Sequence[Annotated], problems: Counter[str]
+) -> None:
+    for tree in life.trees:
+        steps = annotations[tree]
+        items = signatures(map(name_signature, steps.name))
+        matched = join(line.known, items, _strain(_decided(recording, line), steps.start.tolist()))
+        for slot, k in line.add(items, matched):
+            slot.names[tree] = k
+        problems["resynced_annotations"] += matched.resynced
+        problems["ambiguous_annotations"] += matched.ambiguous
+
+
+def _decided(recording: Recording, line: Line) -> list[int | None]:
+    """By slot, a time at which its step had been chosen or had ended, the best that is known."""
+    times: list[int | None] = []
+    for slot in line.slots:
+        time: int | None = None
+        if slot.decision >= 0:
+            decision = recording.decisions[slot.decision]
+            time = decision.start + decision.dur
+        elif slot.executions:
+            time = min(recording.executions[i].start for i in slot.executions.values())
+        elif slot.iteration >= 0 and known(recording.iterations[slot.iteration].time):
+            iteration = recording.iterations[slot.iteration]
+            time = iteration.time - (iteration.elapsed or 0)
+        times.append(time)
+    return times
+
+
+def _strain(chosen: Sequence[int | None], starts: Sequence[int]) -> Callable[[int], int]:
+    """How far items beginning at ``starts`` lie from the slots they would meet at an offset: the median distance."""
+
+    def strain(offset: int) -> int:
+        apart = [
+            abs(start - when)
+            for k, start in enumerate(starts)
+            if 0 <= k + offset < len(chosen) and (when := chosen[k + offset]) is not None
+        ]
+        return sorted(apart)[len(apart) // 2] if apart else IMPOSSIBLE
+
+    return strain
