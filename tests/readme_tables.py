@@ -1,0 +1,138 @@
+"""The tables of README.md, made from what they describe. ``python tests/readme_tables.py`` writes them; a test compares."""
+
+import argparse
+import re
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from teller_core import cli
+from teller_core.data import report
+from teller_core.ingest.reading import FORMATS, UNTRIED
+from teller_mcp.tools import TOOLS
+
+README = Path(__file__).parent.parent / "README.md"
+ANSWERS: dict[str, type[report.Model]] = {
+    "import": report.ImportReport,
+    "captures": report.CapturesReport,
+    "slow": report.SlowReport,
+    "why": report.WhyReport,
+    "slice": report.SliceReport,
+    "explain-op": report.OperatorReport,
+    "compare": report.CompareReport,
+    "demo": report.DemoReport,
+}
+
+
+def commands() -> str:
+    """One row a verb: how it is called and what it does."""
+    rows: list[tuple[str, str]] = []
+    for name, parser, text in _verbs():
+        words = [f"teller {name}", *(shown for action in parser._actions if (shown := _usage(action)))]
+        rows.append((f"`{' '.join(words)}`", text))
+    return _table(("command", "does"), rows)
+
+
+def answers() -> str:
+    """One row a field, of the answers and of what they hold."""
+    rows: list[tuple[str, ...]] = []
+    shown: set[type[report.Model]] = set()
+    waiting: list[tuple[str, type[report.Model]]] = [(f"`{verb}`", model) for verb, model in ANSWERS.items()]
+    while waiting:
+        title, model = waiting.pop(0)
+        if model in shown:
+            continue
+        shown.add(model)
+        for at, (name, field) in enumerate(model.model_fields.items()):
+            rows.append((title if at == 0 else "", f"`{name}`", _type(field.annotation), _meaning(field)))
+            waiting += [(part.__name__, part) for part in _models(field.annotation)]
+    return _table(("in", "field", "type", "meaning"), rows)
+
+
+def formats() -> str:
+    """One row a format, in the order in which a file is tried."""
+    rows: list[tuple[str, str]] = []
+    for name, sniff, _ in FORMATS:
+        text = (sys.modules[sniff.__module__].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+        rows.append((f"`{name}`", text + (" No real file of it was ever read." if name in UNTRIED else "")))
+    return _table(("format", "what it is"), rows)
+
+
+def tools() -> str:
+    """One row a tool of the server."""
+    rows = [
+        (f"`{tool.name}`", " ".join((tool.run.__doc__ or "").split()).split(". ")[0].rstrip(".") + ".")
+        for tool in TOOLS
+    ]
+    return _table(("tool", "answers"), rows)
+
+
+TABLES = {"commands": commands, "answers": answers, "formats": formats, "tools": tools}
+
+
+def written(text: str) -> str:
+    """``text`` with every table between its markers made anew."""
+    for name, make in TABLES.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        assert found, f"README.md has no markers for the table {name}"
+        text = f"{before}{begin}{make()}\n{end}{after}"
+    return text
+
+
+def _verbs() -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    for action in cli._parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, parser in action.choices.items():
+                yield name, parser, texts[name]
+
+
+def _usage(action: argparse.Action) -> str:
+    if action.dest in ("help", "db", "json", "debug"):
+        return ""
+    value = action.metavar or action.dest.upper()
+    if not action.option_strings:
+        return f"{value}{'...' if action.nargs == '+' else ''}"
+    if action.choices:
+        value = " or ".join(map(str, action.choices))
+    return f"[{action.option_strings[0]}{'' if action.nargs == 0 else f' {value}'}]"
+
+
+def _type(annotation: Any) -> str:
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return " / ".join(f"`{part}`" for part in parts)
+    if origin in (typing.Union, UnionType):
+        return " or ".join("null" if part is NoneType else _type(part) for part in parts)
+    if origin is list:
+        return f"list of {_type(parts[0])}"
+    if origin is dict:
+        return f"{_type(parts[1])} by name"
+    return annotation.__name__
+
+
+def _models(annotation: Any) -> Iterator[type[report.Model]]:
+    if isinstance(annotation, type) and issubclass(annotation, report.Model):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from _models(part)
+
+
+def _meaning(field: FieldInfo) -> str:
+    return field.description or ""
+
+
+def _table(heads: tuple[str, ...], rows: list[Any]) -> str:
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join(lines + ["| " + " | ".join(re.sub(r"\|", r"\\|", cell) for cell in row) + " |" for row in rows])
+
+
+if __name__ == "__main__":
+    README.write_text(written(README.read_text("utf-8")), "utf-8")
