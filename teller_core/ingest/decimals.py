@@ -29,6 +29,8 @@ def scaled(value: object, factor: int) -> int | None:
         return whole(value * factor)
     if not isinstance(value, str | Decimal):
         return None
+    if isinstance(value, str) and len(value) < 19 and value.isascii() and value.isdigit():
+        return whole(int(value) * factor)
     try:
         exact = Decimal(value)
     except InvalidOperation:

@@ -52,8 +52,6 @@ class _Open(NamedTuple):
     head: Head
     number: int
     parts: list[str]
-    prompt: bool
-    """It holds a prompt that has not ended: nothing of its further lines may be kept."""
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
@@ -104,23 +102,24 @@ class _Log:
         else:
             self.close()
             heads = heads or Head(UNKNOWN, UNKNOWN, False, "", "", 0, text)
-            self.open = _Open(heads, number, [heads.message], unclosed(heads.message[:MAX_RECORD]))
+            self.open = _Open(heads, number, [heads.message])
 
     def _continues(self, text: str, heads: Head | None) -> bool:
-        """Whether the line belongs to the open record; if so it is added."""
+        """Whether the line belongs to the open record; if so it is added, unless it is the rest of a prompt."""
         if self.open is None:
             return False
-        first = self.open.head
+        first, parts = self.open.head, self.open.parts
         message = text
         if heads is not None:
             same = heads[:6] == first[:6] and (heads.tag != "" or heads.time != UNKNOWN)
-            if not same or not _GOES_ON.match(heads.message or "x"):
+            if not same or not _GOES_ON.match(heads.message):
                 return False
             message = heads.message
-        elif not self.open.prompt and not _GOES_ON.match(text):
+        in_prompt = unclosed(first.message[:MAX_RECORD])
+        if heads is None and not in_prompt and not _GOES_ON.match(text):
             return False
-        if not self.open.prompt and sum(map(len, self.open.parts)) < MAX_RECORD:
-            self.open.parts.append(message)
+        if not in_prompt and sum(map(len, parts)) < MAX_RECORD:
+            parts.append(message)
         return True
 
     def close(self) -> None:
@@ -145,6 +144,10 @@ class _Log:
     def _clean(self, message: str) -> Cleaned:
         return clean(message, keep_prompts=self.place.keep_prompts, salt=self.place.salt)
 
+    def _field(self, value: str) -> str:
+        """A short word is no secret: those are long to be hard to guess."""
+        return value if len(value) <= 16 and value.isprintable() else self._clean(value[:500]).text
+
     def _keep(self, opened: _Open, rule: str, fields: dict[str, str], cleaned: Cleaned, safe: bool) -> None:
         found, first = self.found, opened.head
         if first.time == UNKNOWN and first.resolution != UNKNOWN:
@@ -155,7 +158,7 @@ class _Log:
         process = self._process(first.pid or (self.main if not first.tag else 0), first.tag)
         found.kept += 1
         found.redactions += cleaned.redactions
-        said = fields if safe else {name: self._clean(value[:500]).text for name, value in fields.items()}
+        said = fields if safe else {name: self._field(value) for name, value in fields.items()}
         found.lines.append(
             LogLine(
                 process,

@@ -1,10 +1,13 @@
 """What the files of one capture hold, gathered into one :class:`Recording`."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
-from teller_core.data.records import FileRead, Process, Recording
+from teller_core.data.records import FileRead, Iteration, Process, Recording, RequestFact
 from teller_core.data.table import UNKNOWN
+from teller_core.ingest.decimals import LARGEST
 from teller_core.ingest.found import Found
 from teller_core.ingest.roles import with_roles
 
@@ -53,10 +56,14 @@ class Gathered:
         return sorted(self.times)[len(self.times) // 2] if self.times else 0
 
     def finish(self) -> Recording:
-        """The recording, with one role for every process."""
-        with_roles(self.recording, self.processes)
+        """The recording, with one role for every process and nothing told twice."""
+        recording = self.recording
+        with_roles(recording, self.processes)
+        file_of = [line.file for line in recording.lines]
+        recording.iterations[:] = told_once(recording.iterations, file_of, _step)
+        recording.requests[:] = told_once(recording.requests, file_of, _request)
         engine = self.engines.most_common(1)[0][0] if self.engines else ""
-        return replace(self.recording, engine=engine, redactions=self.redactions)
+        return replace(recording, engine=engine, redactions=self.redactions)
 
     def _note_time(self, found: Found) -> None:
         if found.clock != "unix":
@@ -69,3 +76,37 @@ class Gathered:
             starts.append(int(found.trace.start[0]))
         known = [start for start in starts if start != UNKNOWN]
         self.times += known[:1]
+
+
+class _OfLine(Protocol):
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def resolution(self) -> int: ...
+
+
+T = TypeVar("T", bound=_OfLine)
+
+
+def told_once(facts: Sequence[T], file_of: Sequence[int], key: Callable[[T], object]) -> list[T]:
+    """``facts`` without those that another file tells with a finer clock: services log to the console and to a file.
+
+    ``file_of[line]`` is the file of each line. Facts of one ``key`` in one file are all kept: a server that was started
+    again counts its steps again.
+    """
+    best: dict[object, tuple[int, int]] = {}
+    for fact in facts:
+        if fact.line is not None:
+            rank = (fact.resolution if fact.resolution != UNKNOWN else LARGEST, file_of[fact.line])
+            best[key(fact)] = min(best.get(key(fact), rank), rank)
+    return [fact for fact in facts if fact.line is None or best[key(fact)][1] == file_of[fact.line]]
+
+
+def _step(fact: Iteration) -> object:
+    """What two lines about one step have in common, whoever wrote them."""
+    counts = fact.context_requests, fact.context_tokens, fact.generation_requests, fact.generation_tokens
+    return (fact.process.host, fact.engine, fact.number, counts, fact.elapsed) if fact.number is not None else id(fact)
+
+
+def _request(fact: RequestFact) -> object:
+    return fact.process.host, fact.request, fact.kind, fact.value
