@@ -14,6 +14,8 @@ from collections import deque
 
 from teller_shim_guard import problems
 
+MOST_PENDING = 200_000
+"""A program that makes events faster than they can be written loses some, counted, rather than all its memory."""
 _pending = deque()
 _state = {"folder": None, "fd": None, "torn": False, "lost": 0, "told": {}}
 _writing = threading.Lock()
@@ -21,7 +23,10 @@ _writing = threading.Lock()
 
 def add(ph, start, name, fields):
     """Keep one event that began at ``start`` (Unix ns) on the calling thread. ``fields`` is a dict of JSON values."""
-    _pending.append((ph, start, threading.get_native_id(), name, fields))
+    if len(_pending) < MOST_PENDING:
+        _pending.append((ph, start, threading.get_native_id(), name, fields))
+    else:
+        _lose(1)
 
 
 def instant(name, **fields):
@@ -54,7 +59,7 @@ def flush():
     with _writing:
         _note_problems()
         lines = []
-        while _pending:
+        for _ in range(len(_pending)):  # not until it is empty: a busy program would never let that be
             ph, start, thread, name, fields = _pending.popleft()
             row = {"ph": ph, "t": start, "tid": thread, "name": name}
             row.update(fields)
@@ -73,8 +78,12 @@ def _write(lines):
     except OSError:
         failed = True
     if failed:
-        _state["lost"] += len(lines)
-        problems["events_lost", "OSError"] = _state["lost"]
+        _lose(len(lines))
+
+
+def _lose(count):
+    _state["lost"] += count
+    problems["events_lost", ""] = _state["lost"]
 
 
 def _note_problems():

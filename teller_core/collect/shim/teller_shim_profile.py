@@ -20,7 +20,7 @@ def obey(folder):
     if _window["profiler"] is not None:
         if asked is None or time.monotonic() > _window["deadline"]:
             _close(folder)
-    elif asked is not None and asked != _window["asked"]:
+    elif asked is not None and asked != _window["asked"] and _ready():
         _window["asked"] = asked
         _open_window(os.path.join(folder, "PROFILE"))
 
@@ -28,6 +28,12 @@ def obey(folder):
 def after_fork():
     """A window of the parent is not this child's."""
     _window.update(profiler=None, asked=None)
+
+
+def _ready():
+    """Whether this process has imported torch, to its end: what is asked before waits until then."""
+    spec = getattr(sys.modules.get("torch"), "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
 
 
 def _asked(path):
@@ -38,9 +44,7 @@ def _asked(path):
 
 
 def _open_window(path):
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "profiler"):
-        return
+    torch = sys.modules["torch"]
     start = time.time_ns()
     with open(path) as asked:
         words = asked.read().split()

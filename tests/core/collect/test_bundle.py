@@ -1,0 +1,114 @@
+"""Somebody's command under the recorder: what the folder holds afterwards, and that nothing of it stays behind."""
+
+import gzip
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from teller_core.collect import bundle
+from teller_core.collect.bundle import close_window, engine_of, events, open_window, record
+from teller_core.collect.proc import family
+from teller_core.errors import InputError
+
+QUIET = [sys.executable, "-c", "print('hello')"]
+
+
+def test_a_command_leaves_its_output_its_events_and_what_it_was(tmp_path: Path) -> None:
+    before = time.time_ns()
+    with record(QUIET, tmp_path / "b") as service:
+        service.process.wait()
+    about = json.loads((tmp_path / "b" / "bundle.json").read_text())
+    assert (tmp_path / "b" / "server.log").read_text() == "hello\n"
+    assert len(events(service.cap, "process")) == 1
+    assert before < about["start_ns"] < about["stop_ns"]
+    assert (about["schema"], about["exit"], len(about["anchors"])) == (1, 0, 2)
+    assert about["command"] == Path(sys.executable).name
+
+
+def test_a_bundle_can_be_read_while_its_command_still_runs(tmp_path: Path) -> None:
+    with record([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "b"):
+        about = json.loads((tmp_path / "b" / "bundle.json").read_text())
+        assert "stop_ns" not in about
+    assert json.loads((tmp_path / "b" / "bundle.json").read_text())["exit"] == -15
+
+
+def test_variables_and_folders_reach_the_command_and_the_recorder_comes_after(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("value = 7\n")
+    code = "import os, mine; print(os.environ['GIVEN'], mine.value, os.getcwd())"
+    command = [sys.executable, "-c", code]
+    with record(command, tmp_path / "b", {"GIVEN": "x"}, [tmp_path], working_folder=tmp_path) as service:
+        service.process.wait()
+    assert (tmp_path / "b" / "server.log").read_text() == f"x 7 {tmp_path.resolve()}\n"
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("")
+    with pytest.raises(InputError, match="not empty"), record(QUIET, tmp_path):
+        pass
+
+
+def test_a_command_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"), record(["no-such-command"], tmp_path / "b"):
+        pass
+
+
+def test_a_command_that_will_not_end_is_made_to_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "GRACE_S", 0.2)
+    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
+    child_too = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {stubborn!r}]).pid, flush=True)"
+    code = f"{child_too}; {stubborn}"
+    with record([sys.executable, "-c", code], tmp_path / "b") as service:
+        log = tmp_path / "b" / "server.log"
+        while not log.read_text().strip():
+            pass
+        child = int(log.read_text())
+        assert family(service.process.pid) == sorted([service.process.pid, child])
+    assert service.process.returncode == -9
+    assert not os.path.exists(f"/proc/{child}/exe") or "Z" in Path(f"/proc/{child}/stat").read_text().split(") ")[1][:1]
+
+
+@pytest.mark.parametrize(
+    ("command", "engine"),
+    [
+        (["vllm", "serve", "m"], "vllm"),
+        (["/opt/bin/transformers", "serve", "m"], "transformers"),
+        (["python", "-m", "sglang.launch_server"], "sglang"),
+        (["python", "app.py"], ""),
+    ],
+)
+def test_the_engine_is_told_from_the_command(command: list[str], engine: str) -> None:
+    assert engine_of(command) == engine
+
+
+@pytest.mark.slow
+def test_a_profiler_window_covers_all_threads_and_says_what_it_cost(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = """
+import threading, torch
+def work():
+    a = torch.ones(64, 64)
+    while True: a @ a
+threading.Thread(target=work, daemon=True).start()
+threading.Event().wait(100)
+"""
+    with record([sys.executable, "-c", code], tmp_path / "b", {"OMP_NUM_THREADS": "1"}) as service:
+        open_window(service.cap, 60)
+        while not events(service.cap, "profile_start"):
+            assert service.process.poll() is None
+        close_window(service.cap)
+        while not events(service.cap, "profile_stop"):
+            assert service.process.poll() is None
+        (stop,) = events(service.cap, "profile_stop")
+    (trace,) = service.cap.glob("torch-*.json.gz")
+    assert trace.name == stop["file"] + ".gz"
+    found = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
+    operators = [event for event in found if event.get("name") == "aten::matmul"]
+    assert operators
+    assert {event["tid"] for event in operators} != {service.process.pid}
+    assert 0 < stop["cost"] <= stop["t"] - stop["begin"] + 1_000_000
