@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from teller_core.tell.text import Style
 
+VERSION = "0.1.0"
+"""Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 INTERRUPTED = 130
 
@@ -306,16 +308,6 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{self.prog}", message, f"See {self.prog} --help")
 
 
-class _Version(argparse.Action):
-    """Look the version up only when it is asked for: finding it takes longer than all of the rest."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib.metadata import version
-
-        print(f"teller {version('teller-mcp')}")
-        parser.exit()
-
-
 def _parser() -> argparse.ArgumentParser:
     common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
@@ -329,7 +321,7 @@ def _parser() -> argparse.ArgumentParser:
     metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
     metric.add_argument("--slo-ms", type=float, metavar="MS", help="the latency that was promised")
     top = _Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
-    top.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
+    top.add_argument("--version", action="version", version=f"teller {VERSION}", help="show the version and leave")
     verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
     _reading(verbs, common, which, metric)
     _inspecting(verbs, common, which)

@@ -5,10 +5,9 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
-from teller_core.cli import store_path
+from teller_core.cli import VERSION, store_path
 from teller_core.errors import InputError, TellerError
 from teller_mcp.paths import default_roots
 
@@ -42,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="teller-mcp", description="Why was this LLM request slow? Over MCP, on stdio."
     )
-    parser.add_argument("--version", action="version", version=f"teller-mcp {version('teller-mcp')}")
+    parser.add_argument("--version", action="version", version=f"teller-mcp {VERSION}")
     parser.add_argument(
         "--root",
         type=Path,

@@ -1,10 +1,9 @@
 """The server: the tools and prompts behind their gate."""
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
-from teller_core.cli import Verbs, pipeline_verbs
+from teller_core.cli import VERSION, Verbs, pipeline_verbs
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.gate import Gate
 from teller_mcp.prompt_files import as_mcp, load_prompts, prompt_folder
@@ -30,6 +29,4 @@ def build_server(
     """
     desk = Desk(store_path, tuple(root.resolve() for root in roots), verbs)
     prompts = [as_mcp(prompt) for prompt in load_prompts(prompt_folder())]
-    return Gate(
-        "teller", desk=desk, specs=tools, prompts=prompts, version=version("teller-mcp"), instructions=INSTRUCTIONS
-    )
+    return Gate("teller", desk=desk, specs=tools, prompts=prompts, version=VERSION, instructions=INSTRUCTIONS)

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 import teller_mcp.server
+from teller_core.cli import VERSION
 from teller_mcp.__main__ import _parser as server_parser
 
 ROOT = Path(__file__).parent.parent
@@ -136,7 +137,7 @@ def test_the_registry_entry_says_what_the_project_says() -> None:
     [package] = entry["packages"]
     assert package["registryType"] == "pypi" and package["transport"] == {"type": "stdio"}
     assert package["identifier"] == project["name"]
-    assert entry["version"] == package["version"] == project["version"]
+    assert entry["version"] == package["version"] == project["version"] == VERSION
     known = {option for action in server_parser()._actions for option in action.option_strings}
     for argument in package["packageArguments"]:
         assert argument["type"] == "named" and argument["name"] in known
