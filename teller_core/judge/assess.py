@@ -9,7 +9,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN, Int64, take
 from teller_core.judge.baseline import learn
 from teller_core.judge.classes import classify
-from teller_core.judge.expectations import expect_steps
+from teller_core.judge.expectations import expect_steps, over
 from teller_core.judge.localize import METHODS
 from teller_core.judge.localize.scene import MATERIAL, Mask, Scene
 from teller_core.judge.localize.waits import without_waits
@@ -28,11 +28,12 @@ SPANS_SHARE = 0.2
 def assess(capture: Capture) -> Assessment:
     """What numbers alone say about ``capture``."""
     steps, model = expect_steps(capture)
+    end = over(capture)
     classes = classify(capture.steps, capture.work)
     baselines, spans = learn(capture, classes)
     found: list[Candidates] = []
     for mine in spans:
-        scene = Scene(capture, classes, steps, baselines, mine)
+        scene = Scene(capture, classes, steps, end, baselines, mine)
         found.extend(_material(scene, without_waits(scene, method(scene))) for method in METHODS)
     return Assessment(
         baselines=baselines,

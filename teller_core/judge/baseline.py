@@ -7,7 +7,7 @@ enough to learn the slope; where they do not, whatever a slope between 0 and 1 e
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,7 @@ from teller_core.data.assessment import Baselines
 from teller_core.data.capture import Capture
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.tree import Tree
-from teller_core.judge.classes import Classes
+from teller_core.judge.classes import SLACK, Classes, capped
 from teller_core.judge.grouping import Groups, RankSpans, Runs, join, rank_spans
 from teller_core.judge.robust import Float32, medians
 from teller_core.judge.trends import Trend, bend, trends
@@ -89,7 +89,7 @@ def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
         classes=classes,
     )
     bent = [bend(of, spans.step, trend, classes) for of, spans in zip(groups.of, ranks, strict=True)]
-    parts = _parts(ranks, groups, [sure for sure, _ in bent], trend)
+    parts = _capped(_parts(ranks, groups, [sure for sure, _ in bent], trend), groups, trend, classes)
     beside = [_beside(ranks[i], groups, parts, i, bent[i]) for i in range(len(ranks))]
     return _table(parts, groups, classes, trend), beside
 
@@ -114,6 +114,33 @@ def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], 
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     of = [number[mine] for mine in of]
     return _Parts(of, group[kept], told[kept], median[kept], spread[kept], count[kept], total[kept])
+
+
+def _capped(parts: _Parts, groups: Groups, trend: Trend, classes: Classes) -> _Parts:
+    """``parts`` with no class of steps out of proportion to the others of its phase."""
+    enough = parts.count >= MIN_SPANS
+    cls = np.array([groups.places[int(g)].cls for g in parts.group], dtype=np.int64)
+    number: dict[tuple[str, str, int], int] = {}
+    row = np.array(
+        [
+            number.setdefault((place.name, place.place, int(n)), len(number))
+            for place, n in zip((groups.places[int(g)] for g in parts.group), parts.nth, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    level = np.full((len(number), len(classes.text)), np.nan)
+    level[row[enough], cls[enough]] = parts.median[enough]
+    attention = np.zeros(len(number), dtype=np.bool_)
+    attention[row] = trend.attention[parts.group]
+    cap = np.where(
+        attention[:, None], capped(level, classes, classes.kv.pivot), capped(level, classes, classes.tokens.pivot)
+    )[row, cls]
+    lower = enough & (cap < parts.median)
+    narrow = np.full(len(number), np.inf)
+    np.minimum.at(narrow, row[enough], parts.spread[enough])
+    median = np.where(lower, cap, parts.median)
+    spread = np.where(lower, np.minimum(parts.spread, np.hypot(narrow[row], SLACK)), parts.spread)
+    return replace(parts, median=median, spread=spread)
 
 
 def _nth(spans: RankSpans, runs: Runs, calls: Float64, spread: Float64) -> Int32:

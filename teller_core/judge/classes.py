@@ -11,6 +11,8 @@ MIN_STEPS = 8
 """Fewer steps than this are no class of their own: a robust spread of fewer values is wrong by more than a third."""
 SPREAD_OF_TOKENS = 0.4
 """Log tokens within a class that differ by less than this (a factor of 1.5) teach no slope."""
+SLACK = 0.25
+"""Log: two classes agree where they differ by a quarter more than their work."""
 HALF = 4
 """Steps needed on each side of a class's middle to learn how durations grow with tokens."""
 
@@ -118,3 +120,19 @@ def _tokens(steps: Steps) -> Float64:
     generation = np.where(generation >= 0, generation, steps.generation_requests)
     known = (context >= 0) & (generation >= 0)
     return np.where(known, context.astype(np.float64) + generation, np.nan)
+
+
+def capped(level: Float64, classes: Classes, x: Float64) -> Float64:
+    """Log durations (or counts) of one thing in every class, rows of ``level``, none above what the classes of the same phase
+    allow: work that grows by a factor takes at most that factor longer, plus SLACK, and less work takes no longer. NaN where a
+    class says nothing. A fault that strikes most steps of one class is seen so by the others.
+
+    ``x`` float64 a class: log of its work, NaN where not known (nothing is capped then).
+    """
+    out = level.copy()
+    for c, text in enumerate(classes.text):
+        for other, name in enumerate(classes.text):
+            if other == c or not text or text.partition(" ")[0] != name.partition(" ")[0] or np.isnan(x[c] - x[other]):
+                continue
+            out[:, c] = np.fmin(out[:, c], level[:, other] + max(0.0, float(x[c] - x[other])) + SLACK)
+    return np.where(np.isnan(level), np.nan, out)

@@ -43,12 +43,23 @@ class StepModel:
         return float(self.costs.predict(features)[0] * np.exp(self.shift.get(phase, 0.0)))
 
 
-def took(steps: Steps) -> Int64:
-    """int64 ns: what each step added to its engine's time: from its begin, or the end of the step before it where they overlap,
-    to its end. Where nobody recorded its begin, from the end of the step before, if it continues requests of that step.
-    UNKNOWN where that cannot be said.
+def over(capture: Capture) -> Int64:
+    """int64 ns a step: its end, or the end of the last of its requests where that came first: an engine that waits for new
+    requests is not at work. UNKNOWN where neither is known.
     """
-    begin, end = steps.begin(), steps.end()
+    end, served = capture.steps.end(), capture.participation
+    last = np.full(len(end), UNKNOWN, dtype=np.int64)
+    done = capture.requests.end()[served.request]
+    np.maximum.at(last, served.step, np.where(done != UNKNOWN, done, np.iinfo(np.int64).max))
+    return np.where((last != UNKNOWN) & (end != UNKNOWN) & (last > capture.steps.begin()), np.minimum(end, last), end)
+
+
+def took(steps: Steps, end: Int64) -> Int64:
+    """int64 ns: what each step added to its engine's time: until ``end``, from its begin or from the end of the step before it
+    where they overlap. Where nobody recorded its begin, from the end of the step before, if it continues requests of that
+    step. UNKNOWN where that cannot be said.
+    """
+    begin = steps.begin()
     out = np.full(len(end), UNKNOWN, dtype=np.int64)
     for engine in np.unique(steps.engine).tolist():
         mine = np.flatnonzero((steps.engine == engine) & (end != UNKNOWN))
@@ -73,7 +84,7 @@ def watched(steps: Steps, pauses: Pauses, kinds: Sequence[str] = OBSERVER) -> Ma
 def expect_steps(capture: Capture) -> tuple[StepExpectations, StepModel | None]:
     """Every step against what its work predicts, and the model that predicts (None where too few steps are known)."""
     steps = capture.steps
-    taken = took(steps)
+    taken = took(steps, over(capture))
     features, used = _features(steps)
     complete = ~np.isnan(features).any(axis=1)
     learning = np.flatnonzero((taken != UNKNOWN) & complete & ~watched(steps, capture.pauses))

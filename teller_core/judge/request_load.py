@@ -58,7 +58,7 @@ def _by_work(capture: Capture, metric: str, value: Int64, model: StepModel | Non
     """ns that the request's own tokens predict, and the residual of its value."""
     requests = capture.requests
     features = _work(requests, metric)
-    complete: Mask = ~np.isnan(features).any(axis=1)
+    complete = np.logical_not(np.any(np.isnan(features), axis=1))
     peers = np.flatnonzero((value != UNKNOWN) & (value > 0) & complete & (requests.failed == 0))
     costs = fit(features[peers], value[peers].astype(np.float64))
     residual = np.full(len(value), np.nan)

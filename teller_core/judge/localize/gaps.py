@@ -8,6 +8,7 @@ from teller_core.data.assessment import Candidates
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
+from teller_core.judge.classes import SLACK, capped
 from teller_core.judge.localize.scene import MATERIAL, SURPRISING, Scene
 from teller_core.judge.regress import MIN_PEERS
 from teller_core.judge.robust import NORMAL_MAD
@@ -68,7 +69,7 @@ def _silences(scene: Scene) -> _Silence:
     low = np.flatnonzero(first)
     high = np.append(low[1:], len(rows)) if len(low) else low
     since = np.where(first, opened[step], np.append(np.int64(0), end[:-1])) if len(rows) else start
-    before = np.maximum(start - since, 0)
+    before = np.maximum(np.minimum(start, closed[step]) - since, 0)
     tail = np.maximum(closed[step[low]] - end[high - 1], 0)
     total = (np.add.reduceat(before, low) + tail).astype(np.float64) if len(low) else np.empty(0)
     return _Silence(step[low], low, high, total, tail, rows, before)
@@ -91,15 +92,16 @@ def _against_class(scene: Scene, silence: _Silence) -> tuple[Float64, Float64]:
     """ns of silence usual in each step's class, and the residual; NaN where the class has too few steps."""
     log = np.log(silence.total + LEAST)
     cls = scene.classes.of[silence.step]
-    normal, residual = np.full(len(log), np.nan), np.full(len(log), np.nan)
+    middle, spread = np.full((1, len(scene.classes.text)), np.nan), np.full(len(scene.classes.text), np.nan)
     for c in np.unique(cls).tolist():
-        mine = np.flatnonzero(cls == c)
-        if len(mine) < MIN_PEERS:
-            continue
-        middle = float(np.median(log[mine]))
-        spread = max(float(np.median(np.abs(log[mine] - middle))) * NORMAL_MAD, LEAST_SPREAD)
-        normal[mine], residual[mine] = np.exp(middle) - LEAST, (log[mine] - middle) / spread
-    return normal, residual
+        mine = log[cls == c]
+        if len(mine) >= MIN_PEERS:
+            middle[0, c] = np.median(mine)
+            spread[c] = max(float(np.median(np.abs(mine - middle[0, c]))) * NORMAL_MAD, LEAST_SPREAD)
+    fair = capped(middle, scene.classes, scene.classes.tokens.pivot)[0]
+    lower = fair < middle[0]
+    spread[lower] = np.minimum(spread[lower], np.hypot(np.nanmin(spread[~lower], initial=np.inf), SLACK))
+    return np.exp(fair[cls]) - LEAST, (log - fair[cls]) / spread[cls]
 
 
 def _longest(tree: Tree, silence: _Silence, index: int) -> int:

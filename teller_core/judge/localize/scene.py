@@ -30,6 +30,8 @@ class Scene:
     capture: Capture
     classes: Classes
     steps: StepExpectations
+    over: Int64
+    """int64 ns a step: when the last work for its requests was done."""
     baselines: Baselines
     spans: Spans
 
@@ -41,7 +43,7 @@ class Scene:
         start = np.full(len(self.steps.took), UNKNOWN, dtype=np.int64)
         stop = start.copy()
         start[work.step[mine]], stop[work.step[mine]] = work.start[mine], work.stop[mine]
-        return start, stop
+        return start, np.where(stop != UNKNOWN, np.minimum(stop, np.maximum(self.over, start)), stop)
 
     @cached_property
     def lasted(self) -> Int64:
