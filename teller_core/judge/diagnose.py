@@ -22,6 +22,9 @@ LEAST_NS = 30_000_000
 """What a cause costs must be noticeable: people do not notice less than tens of milliseconds."""
 LEAST_SHARE = 0.1
 """And it must be this share of what the metric measures: everything else delays every request a little."""
+SAMPLED_SHARE = 0.15
+"""Causes that are told from counters sampled around the steps need a larger share: noise of a busy host adds up too."""
+DIFFUSE = frozenset({"host.cpu_starvation", "host.io_stall", "host.slow_operator", "host.interpreter_lock"})
 ALWAYS_THERE = frozenset(
     {"host.step_overhead", "cuda.graph_miss", "comm.fabric_fallback", "gpu.wrong_kernel", "scheduler.prefix_cache_miss"}
 )
@@ -92,15 +95,18 @@ def judge(
 def _claimed(view: Scene, answers: Answers) -> list[Clue]:
     """The causes that may be named and cost this request enough, the dearest first."""
     found = [clue for rule in RULES.values() if (clue := rule(view)) is not None]
-    least = max(LEAST_NS, int(LEAST_SHARE * view.span))
-    kept = [
-        clue
-        for clue in found
-        if clue.ns >= least
-        and cause(clue.cause).tier <= view.case.capture.tier
-        and (clue.cause not in ALWAYS_THERE or answers.slow)
-    ]
+    kept = [clue for clue in found if _counts(view, answers, clue)]
     return sorted(kept, key=lambda clue: -clue.ns)
+
+
+def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
+    """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
+    share = SAMPLED_SHARE if clue.cause in DIFFUSE else LEAST_SHARE
+    if clue.ns < max(LEAST_NS, share * view.span) or cause(clue.cause).tier > view.case.capture.tier:
+        return False
+    if clue.cause in ALWAYS_THERE:
+        return answers.slow
+    return clue.cause not in DIFFUSE or answers.slow or not answers.known
 
 
 def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:

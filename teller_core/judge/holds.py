@@ -2,8 +2,9 @@
 
 Every engine step and every long gap between steps from the request's arrival at the engine to its last step is a hold.
 What is over the expected is charged in the order of how directly it was recorded: collections by their own times, other
-requests' prompts by their tokens, then waiting for a processor and waiting for a device by counters that were sampled
-around the step. What no record explains stays ``rest``. Charges of one hold never add up to more than its overtime.
+requests' prompts by their tokens, then waiting for a device and waiting for a processor by counters that were sampled
+around the step (storage first: each write also waits to be scheduled again). What no record explains stays ``rest``.
+Charges of one hold never add up to more than its overtime.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ PREFILL_MARGIN = 1.5
 """Other requests' prompts may explain up to this many times what their tokens usually cost: long prompts attend to more."""
 STALLED = 0.3
 """A hold waits for a device when some task did so for this share of its time beyond the calm level."""
+CONTENDED = 0.4
+"""Where waiting for a processor explains this share of what is left, it is charged whole: who shares a core has less of it
+when it runs, too (caches, hyper-threads)."""
 BURST_BYTES = 20e6
 """Bytes a second beyond the calm level that a serving process does not write in ordinary logging."""
 
@@ -154,9 +158,10 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     left = over - collection
     prompts = np.minimum(left, np.rint(PREFILL_MARGIN * raw.extra * share).astype(np.int64))
     left = left - prompts
-    starved = np.minimum(left, np.rint(beyond_calm(case, "run_queue_wait_ns", low, high)).astype(np.int64))
-    left = left - starved
     device = np.where(_on_device(case, low, high), left, 0)
+    left = left - device
+    waited = np.rint(beyond_calm(case, "run_queue_wait_ns", low, high)).astype(np.int64)
+    starved = np.where(waited >= CONTENDED * left, left, np.minimum(left, waited))
     return Holds(
         step=raw.step,
         gap=raw.gap > 0,
@@ -171,7 +176,7 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
         prompts=prompts,
         starved=starved,
         device=device,
-        rest=left - device,
+        rest=left - starved,
         judged=bool(known.any()),
     )
 

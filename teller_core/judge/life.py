@@ -69,10 +69,10 @@ def life(case: Case, request: int) -> Life:
     start, stop, role = case.begin[step], case.stop[step], part.role[rows]
     queued, chosen = _queue(case, request)
     launched = int(start[0]) if len(start) else chosen
-    end = int(table.end()[request])
+    end = int(case.ends[request])
     return Life(
         request=request,
-        begin=int(table.begin()[request]),
+        begin=int(case.starts[request]),
         received=int(table.received[request]),
         queued=queued,
         launched=launched,

@@ -97,7 +97,13 @@ class Case:
     pauses: Mapping[str, Spans]
     """Of the processes on the path, by kind."""
     front_pauses: Mapping[str, Spans]
-    """Of the other processes of the service, by kind."""
+    """Of the processes that receive and answer, by kind: the same ones where one process does everything."""
+    apart: bool
+    """Whether other processes receive and answer than those on the path."""
+    starts: Int64
+    """``Requests.begin()``."""
+    ends: Int64
+    """``Requests.end()``."""
     stalls: Spans
     """Stops of this capture's own profiler."""
     counters: Mapping[str, Counter]
@@ -106,10 +112,8 @@ class Case:
     """The row of ``assessment.requests`` by request position and metric."""
     profiled: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     """Which steps a profile overlaps."""
-    splits: dict[int, Any] = field(default_factory=dict[int, Any])
-    """Resources of the steps measured so far, kept by resources.py."""
     measured: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Measured once a capture by the rule that needs it, by name."""
+    """Measured once a capture by who needs it, by name."""
 
 
 def prepare(capture: Capture, assessment: Assessment) -> Case:
@@ -121,7 +125,8 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
     count = len(capture.requests.number)
     rows = np.lexsort((part.step, part.request)).astype(np.int64)
     path = _path(capture)
-    pauses = _pauses(capture, path, inside=True)
+    front = frozenset(_roles(capture)) - path
+    pauses = _pauses(capture, path)
     engines = _engines(capture, begin, stop, timed, pauses)
     profiled = np.zeros(len(begin), np.bool_)
     profiled[capture.work.step[capture.work.row >= 0]] = True
@@ -138,7 +143,10 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
         first=np.searchsorted(part.request[rows], np.arange(count + 1)).astype(np.int64),
         path=path,
         pauses=pauses,
-        front_pauses=_pauses(capture, path, inside=False),
+        front_pauses=_pauses(capture, front) if front else pauses,
+        apart=bool(front),
+        starts=capture.requests.begin(),
+        ends=capture.requests.end(),
         stalls=_kind(capture, "profiler_stop"),
         counters=_counters(capture, path, engines),
         expectation={
@@ -200,27 +208,31 @@ def _context_cost(capture: Capture, assessment: Assessment, took: Int64) -> floa
     return max(float(line[1]), 0.0)
 
 
+def _roles(capture: Capture) -> dict[str, str]:
+    """The role of every process that was paused or sampled."""
+    pauses, samples = capture.pauses, capture.samples
+    seen = dict(zip([*pauses.process, *samples.process], [*pauses.role, *samples.role], strict=True))
+    return {process: role for process, role in seen.items() if process}
+
+
 def _path(capture: Capture) -> frozenset[str]:
-    """Ranks, and the processes that scheduled or executed steps; every process where nothing tells them apart."""
-    ranks = {f"{rank.host}/{rank.pid}" for rank in capture.ranks}
-    roles = zip(
-        [*capture.pauses.process, *capture.samples.process], [*capture.pauses.role, *capture.samples.role], strict=True
-    )
-    seen = dict(roles)
-    working = {process for process, role in seen.items() if process and role in ("engine", "worker")}
-    return frozenset(ranks | working) or frozenset(process for process in seen if process)
+    """The processes that scheduled or executed steps; ranks where nobody says; every process where nothing tells them apart."""
+    roles = _roles(capture)
+    working = frozenset(process for process, role in roles.items() if role in ("engine", "worker"))
+    ranks = frozenset(f"{rank.host}/{rank.pid}" for rank in capture.ranks if rank.role != "frontend")
+    return working or ranks or frozenset(roles)
 
 
-def _pauses(capture: Capture, path: frozenset[str], inside: bool) -> dict[str, Spans]:
-    return {kind: _kind(capture, kind, path, inside) for kind in LOCAL_PAUSES}
+def _pauses(capture: Capture, processes: frozenset[str]) -> dict[str, Spans]:
+    return {kind: _kind(capture, kind, processes) for kind in LOCAL_PAUSES}
 
 
-def _kind(capture: Capture, kind: str, path: frozenset[str] | None = None, inside: bool = True) -> Spans:
+def _kind(capture: Capture, kind: str, processes: frozenset[str] | None = None) -> Spans:
     pauses = capture.pauses
     mine = [
         row
         for row, (name, process) in enumerate(zip(pauses.kind, pauses.process, strict=True))
-        if name == kind and (path is None or (process in path) == inside)
+        if name == kind and (processes is None or process in processes)
     ]
     if not mine:
         return EMPTY

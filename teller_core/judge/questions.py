@@ -24,6 +24,11 @@ class Answers(NamedTuple):
     why: dict[str, str]
 
     @property
+    def known(self) -> bool:
+        """Whether its work or its load say what it should have taken."""
+        return self.over_work is not None or self.over_load is not None
+
+    @property
     def slow(self) -> bool:
         """Whether any of the three says so by an amount that matters."""
         limit = self.over_slo is not None and self.over_slo > 1

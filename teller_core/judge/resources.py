@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.report import Part
-from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
-from teller_core.judge.intervals import Spans, clip, overlaps, paint, union, without
+from teller_core.judge.intervals import EMPTY, Spans, clip, overlaps, union, without
 from teller_core.judge.life import Life
 from teller_core.judge.prepare import Case
 
@@ -24,13 +24,20 @@ RESOURCES = (
 _HOST = (Layer.PYTHON, Layer.OPERATOR, Layer.RUNTIME, Layer.ENGINE)
 
 
-class _Split(NamedTuple):
-    """One step's time on the rank that ended it, by resource; ``device`` whether it used one; ``late`` rank, -1 for none."""
+Bool = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-    ns: dict[str, int]
-    device: bool
-    parted: bool
-    late: int
+
+class Splits(NamedTuple):
+    """What each profiled step spent its time on, on the rank that ended it last. ``ns`` int64 by resource, a row a step, and
+    the same rows: ``seen`` (a profile has its spans), ``device`` (it ran on one), ``parted`` (waiting is told from transfer).
+    """
+
+    ns: dict[str, Int64]
+    seen: Bool
+    device: Bool
+    parted: Bool
+    late: Int32
+    """The rank that came last to most of its collectives, -1 where nobody may be named."""
 
 
 def resources(case: Case, life: Life) -> list[Part]:
@@ -42,53 +49,42 @@ def resources(case: Case, life: Life) -> list[Part]:
     whole = without(clip(union(life.start, life.stop), life.begin, life.end), case.stalls)
     reach = np.maximum.accumulate(np.append(life.start[:1], life.stop[:-1]))
     fresh = overlaps(whole, np.maximum(life.start, reach), np.maximum(life.stop, reach))
-    total: dict[str, int] = dict.fromkeys(RESOURCES, 0)
-    splits: list[_Split] = []
-    for row in np.flatnonzero(case.profiled[life.step] & (fresh > 0)).tolist():
-        if (split := _split(case, int(life.step[row]))) is not None:
-            splits.append(split)
-            _add(total, split, int(fresh[row]))
+    split = splits(case)
+    seen = split.seen[life.step] & (fresh > 0)
+    step, part = life.step[seen], fresh[seen] / np.maximum(life.stop - life.start, 1)[seen]
+    total = {name: int((split.ns[name][step] * part).astype(np.int64).sum()) for name in RESOURCES[:-1]}
     total["unexplained"] = whole.length() - sum(total.values())
-    return [_part(name, total[name], splits) for name in RESOURCES]
+    return [_part(name, total[name], split, step) for name in RESOURCES]
 
 
-def late_rank(case: Case, step: int) -> int:
-    """The rank that came last to most of a step's collectives, -1 where nobody may be named."""
-    mine = case.capture.collectives.step == step
-    late = case.capture.collectives.late[mine]
-    late = late[late >= 0]
-    return int(np.bincount(late).argmax()) if len(late) else -1
+def splits(case: Case) -> Splits:
+    """The resources of all profiled steps, measured once a capture."""
+    if "splits" not in case.measured:
+        case.measured["splits"] = _measure(case)
+    return case.measured["splits"]
 
 
-def _add(total: dict[str, int], split: _Split, fresh: int) -> None:
-    """Add a step, scaled to the part of it that no earlier step of the request covers."""
-    whole = sum(split.ns.values())
-    for name, ns in split.ns.items():
-        if name != "unexplained" and whole:
-            total[name] += ns * min(fresh, whole) // whole
-
-
-def _part(name: str, ns: int, splits: list[_Split]) -> Part:
-    device = any(split.device for split in splits)
+def _part(name: str, ns: int, split: Splits, step: Int32) -> Part:
+    device = bool(split.device[step].any())
     if name == "unexplained":
         return Part(part=name, ns=ns, source="steps without a profile, and what their profiles leave open")
-    if not splits:
+    if not len(step):
         return Part(part=name, ns=None, source="no profile overlaps its steps")
     if name in ("device_compute", "device_idle") and not device:
         return Part(part=name, ns=None, source="no device ran in the profiled steps: the model is computed on the host")
     if name == "host_compute" and device:
         return Part(part=name, ns=None, source="the model is computed on a device")
     if name == "collective_wait":
-        return _wait(ns, splits)
+        return _wait(ns, split, step)
     return Part(part=name, ns=ns, source=_SOURCES[name])
 
 
-def _wait(ns: int, splits: list[_Split]) -> Part:
-    if not any(split.parted for split in splits):
+def _wait(ns: int, split: Splits, step: Int32) -> Part:
+    if not split.parted[step].any():
         why = "no collective whose waiting the clocks of the ranks allow to tell; it is inside collective_transfer"
         return Part(part="collective_wait", ns=None, source=why)
-    late = [split.late for split in splits if split.late >= 0]
-    who = f", most often for rank {max(set(late), key=late.count)}" if late else ""
+    late = split.late[step][split.late[step] >= 0]
+    who = f", most often for rank {int(np.bincount(late).argmax())}" if len(late) else ""
     return Part(part="collective_wait", ns=ns, source=f"collectives until the last rank arrived{who}")
 
 
@@ -101,59 +97,87 @@ _SOURCES = {
 }
 
 
-def _split(case: Case, step: int) -> _Split | None:
-    """The resources of one step on the rank that ended it last, None where no profile with spans overlaps it."""
-    if step not in case.splits:
-        case.splits[step] = _measure(case, step)
-    return case.splits[step]
-
-
-def _measure(case: Case, step: int) -> _Split | None:
+def _measure(case: Case) -> Splits:
+    count = len(case.begin)
+    out = Splits(
+        {name: np.zeros(count, np.int64) for name in RESOURCES[:-1]},
+        np.zeros(count, np.bool_),
+        np.zeros(count, np.bool_),
+        np.zeros(count, np.bool_),
+        np.full(count, -1, np.int32),
+    )
     work = case.capture.work
-    start, stop = int(case.begin[step]), int(case.stop[step])
-    rows = np.flatnonzero((work.step == step) & (work.row >= 0))
-    if not len(rows) or UNKNOWN in (start, stop) or stop <= start:
-        return None
-    last = int(rows[np.argmax(work.stop[rows])])
-    rank = int(work.rank[last])
-    tree = case.capture.ranks[rank].tree
-    if tree is None:
-        return None
-    wait, transfer, parted = _collective(case, step, rank)
-    colors = _colors(tree, slice(int(work.row[last]), int(work.row_stop[last])), wait, transfer)
-    ns = dict(zip([*colors, "unexplained"], paint(start, stop, list(colors.values())), strict=True))
+    timed = (case.begin[work.step] != UNKNOWN) & (case.stop[work.step] != UNKNOWN)
+    rows = np.flatnonzero((work.row >= 0) & (work.row_stop > work.row) & timed)
+    rows = rows[np.lexsort((work.stop[rows], work.step[rows]))]
+    last = np.append(work.step[rows][1:] != work.step[rows][:-1], True) if len(rows) else rows
+    rows = rows[last.astype(np.bool_)]
+    for rank in np.unique(work.rank[rows]).tolist():
+        tree = case.capture.ranks[int(rank)].tree
+        if tree is not None:
+            _measure_rank(case, out, tree, rows[work.rank[rows] == rank], int(rank))
+    return out
+
+
+def _measure_rank(case: Case, out: Splits, tree: Tree, rows: Int64, rank: int) -> None:
+    """Fill in the steps that ended last on one rank, their time painted with the first color to cover it."""
+    work = case.capture.work
+    step = work.step[rows]
+    start, stop = case.begin[step], case.stop[step]
+    inside = _inside(len(tree), work.row[rows], work.row_stop[rows])
+    wait, transfer, parted, late = _collectives(case, rank)
+    colors = _colors(tree, inside, wait, transfer)
+    covered = EMPTY
+    for name, spans in colors.items():
+        mine = without(spans, covered)
+        covered = union(np.append(covered.start, mine.start), np.append(covered.stop, mine.stop))
+        out.ns[name][step] = overlaps(mine, start, stop)
     device = "device_compute" in colors
-    if device:
-        ns["device_idle"] = ns.pop("unexplained")
-    else:
-        ns["exposed_host"] = ns.pop("unexplained")
-    return _Split(ns, device, parted, late_rank(case, step))
+    left = "device_idle" if device else "exposed_host"
+    out.ns[left][step] = stop - start - overlaps(covered, start, stop)
+    out.seen[step], out.device[step] = True, device
+    out.parted[step], out.late[step] = np.isin(step, parted), [late.get(one, -1) for one in step.tolist()]
 
 
-def _collective(case: Case, step: int, rank: int) -> tuple[Spans, Spans, bool]:
-    """Waiting and transfer of a step's collectives on one rank, and whether the two can be told apart."""
+def _inside(count: int, low: Int32, high: Int32) -> Bool:
+    """bool a row of the tree: whether it lies in one of the ranges."""
+    change = np.zeros(count + 1, np.int32)
+    np.add.at(change, low, 1)
+    np.add.at(change, high, -1)
+    return np.cumsum(change[:-1]) > 0
+
+
+def _collectives(case: Case, rank: int) -> tuple[Spans, Spans, Int32, dict[int, int]]:
+    """Waiting and transfer of one rank's collectives, the steps in which the two can be told apart, and who came last in each."""
     table = case.capture.collectives
-    mine = np.flatnonzero((table.step == step) & (table.rank == rank))
+    mine = np.flatnonzero((table.rank == rank) & (table.step >= 0))
     start, dur, wait = table.start[mine], table.dur[mine], table.wait[mine]
     known = np.where(wait == UNKNOWN, 0, np.minimum(wait, dur))
-    return union(start, start + known), union(start + known, start + dur), bool((wait != UNKNOWN).any())
+    late: dict[int, list[int]] = {}
+    for step, last in zip(table.step[mine].tolist(), table.late[mine].tolist(), strict=True):
+        if last >= 0:
+            late.setdefault(step, []).append(last)
+    often = {step: max(set(found), key=found.count) for step, found in late.items()}
+    return union(start, start + known), union(start + known, start + dur), table.step[mine][wait != UNKNOWN], often
 
 
-def _colors(tree: Tree, rows: slice, wait: Spans, transfer: Spans) -> dict[str, Spans]:
-    """What to paint a step with, first come first served: with a device the kernels, without one the operators."""
+def _colors(tree: Tree, inside: Bool, wait: Spans, transfer: Spans) -> dict[str, Spans]:
+    """What to paint steps with, first come first served: with a device the kernels, without one the operators."""
     trace = tree.trace
-    layer, start, stop = trace.layer[rows], trace.start[rows], trace.start[rows] + trace.dur[rows]
-    device = np.array([lane.device for lane in trace.lanes], np.bool_)[trace.lane[rows]]
-    kernels = _of(device & (layer == Layer.KERNEL), start, stop)
-    on_device = len(kernels.start) > 0
-    sent = _of((layer == Layer.COMMUNICATION) & (device if on_device else True), start, stop)
-    sent = union(np.append(transfer.start, sent.start), np.append(transfer.stop, sent.stop))
-    if on_device:
-        host = _of(~device & np.isin(layer, _HOST), start, stop)
-        return {"collective_wait": wait, "collective_transfer": sent, "device_compute": kernels, "exposed_host": host}
-    operators = _of(layer == Layer.OPERATOR, start, stop)
-    return {"collective_wait": wait, "collective_transfer": sent, "host_compute": operators}
-
-
-def _of(mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]", start: Int64, stop: Int64) -> Spans:
-    return union(start[mask], stop[mask])
+    start, stop, layer = trace.start, trace.end, trace.layer
+    kernel = inside & (layer == Layer.KERNEL)
+    on_device = bool(kernel.any()) and bool((kernel & trace.on_device).any())
+    device = trace.on_device if on_device else np.ones(len(tree), np.bool_)
+    sent = inside & (layer == Layer.COMMUNICATION) & device
+    moved = union(np.append(transfer.start, start[sent]), np.append(transfer.stop, stop[sent]))
+    colors = {"collective_wait": wait, "collective_transfer": moved}
+    if not on_device:
+        operators = inside & (layer == Layer.OPERATOR)
+        return {**colors, "host_compute": union(start[operators], stop[operators])}
+    kernel &= device
+    host = inside & ~device & np.isin(layer, _HOST)
+    return {
+        **colors,
+        "device_compute": union(start[kernel], stop[kernel]),
+        "exposed_host": union(start[host], stop[host]),
+    }

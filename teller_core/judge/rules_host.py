@@ -13,6 +13,9 @@ from teller_core.judge.scene import Scene
 
 ONE_OPERATOR = 0.5
 """One operator is to blame where it has this share of all that suspicious spans add: starvation spreads over all of them."""
+SEEN = 0.15
+"""Where suspicious spans of one operator make up this share of the overtime, it is charged with its share of all of it:
+spans are only suspicious where they stand out, and the operator was as slow in the steps between."""
 MOSTLY = 0.5
 """A device is idle for the host's sake where it stands still for this share of its profiled steps."""
 
@@ -108,8 +111,8 @@ def slow_operator(scene: Scene) -> Clue | None:
         return None
     mine = [row for row in rows.tolist() if table.name[row] == name]
     worst = max(mine, key=lambda row: int(table.excess[row]))
-    left = int(scene.holds.rest.sum())
-    ns = min(left, added) if scope == "this_request" else left * added // everything
+    left = int(scene.holds.rest[~scene.holds.gap].sum())
+    ns = left * added // everything if added >= SEEN * left else min(left, added)
     layer = Layer(int(table.layer[worst])).name.lower()
     evidence = [
         cost("what its spans add to the steps", ns, kind="span"),
@@ -190,9 +193,10 @@ def _front(scene: Scene, kind: str) -> int:
     pauses, life = scene.case.front_pauses[kind], scene.life
     if not len(pauses.start) or not scene.span:
         return 0
-    if scene.metric == "itl_max":
+    if scene.metric == "itl_max" and scene.case.apart:
         return scene.during(pauses)
-    zones = [(life.received, life.queued), (life.last, life.end)]
+    arrived = next((time for time in (life.queued, life.launched) if time != UNKNOWN), UNKNOWN)
+    zones = [(life.begin, arrived), (life.last, life.end)]
     return sum(scene.during(common(pauses, span(*zone))) for zone in zones if UNKNOWN not in zone)
 
 
@@ -224,11 +228,12 @@ def _suspects(scene: Scene) -> tuple["np.ndarray[tuple[int], np.dtype[np.intp]]"
     slow = held.step[(held.rest > 0) & ~held.gap]
     if not len(slow) or not len(table.step):
         return None
-    rows = np.flatnonzero(np.isin(table.step, slow))
+    computing = np.isin(table.layer, (Layer.OPERATOR, Layer.KERNEL))
+    rows = np.flatnonzero(computing & np.isin(table.step, slow))
     if len(rows):
         return rows, "this_request"
     begin = scene.case.begin[table.step]
-    near = np.flatnonzero((table.step >= 0) & (begin >= scene.low) & (begin < scene.high))
+    near = np.flatnonzero(computing & (table.step >= 0) & (begin >= scene.low) & (begin < scene.high))
     return (near, "similar_steps") if len(near) else None
 
 

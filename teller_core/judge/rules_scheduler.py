@@ -10,6 +10,8 @@ from teller_core.judge.scene import Scene
 
 DOUBLED = 1.0
 """Other prompts interfere where they add at least this many times what the step would take: ordinary batches add less."""
+LONG_TIMES = 3
+"""A step carries a long prompt where its prompt tokens are this many times the capture's median prompt."""
 SHARED_PREFIX = 0.3
 """Requests of a capture share a prefix where half of them found at least this share of their prompt in the cache."""
 MISSED = 0.05
@@ -46,6 +48,8 @@ def prefill_interference(scene: Scene) -> Clue | None:
     """Steps that it needed, or waited for, carried so many prompt tokens of others that they took several times as long."""
     held = scene.holds
     blocking = (held.prompts > 0) & (held.base != UNKNOWN) & (held.took - held.base >= DOUBLED * held.base)
+    if scene.metric != "itl_max":  # over many steps ordinary prompts add up to an ordinary load
+        blocking &= held.others >= LONG_TIMES * _usual_prompt(scene)
     ns = int(held.prompts[blocking].sum())
     if ns <= 0:
         return None
@@ -115,14 +119,21 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, tier=1)
 
 
+def _usual_prompt(scene: Scene) -> float:
+    """Tokens of the capture's median prompt, 0 where none is known."""
+    prompts = scene.case.capture.requests.prompt_tokens
+    known = prompts[prompts > 0]
+    return float(np.median(known)) if len(known) else 0.0
+
+
 def _load(scene: Scene, time: int) -> tuple[int, int]:
     """Requests that ran and that waited, besides this one, at a time."""
-    table = scene.case.capture.requests
+    table, ends = scene.case.capture.requests, scene.case.ends
     others = np.ones(len(table.number), np.bool_)
     others[scene.life.request] = False
     started = (table.scheduled != UNKNOWN) & (table.scheduled <= time)
     waiting = others & (table.queued != UNKNOWN) & (table.queued <= time) & ~started
-    running = others & started & (table.end() != UNKNOWN) & (table.end() > time)
+    running = others & started & (ends != UNKNOWN) & (ends > time)
     return int(running.sum()), int(waiting.sum())
 
 

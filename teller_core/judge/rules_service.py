@@ -29,10 +29,7 @@ def input_processing(scene: Scene) -> Clue | None:
     if ns <= 0 or UNKNOWN in (life.received, life.queued) or scene.metric in ("tpot", "itl_max"):
         return None
     kept = life.queued - life.received
-    paused = sum(
-        overlap(spans, life.received, life.queued)
-        for spans in (*scene.case.front_pauses.values(), *scene.case.pauses.values())
-    )
+    paused = _paused(scene, life.received, life.queued)
     evidence = [
         cost("longer in the front end than most requests", ns - paused, kind="decision"),
         cost("time in the front end before the engine had it", kept, usual, kind="decision"),
@@ -68,6 +65,9 @@ def gateway_overhead(scene: Scene) -> Clue | None:
     table, life = scene.case.capture.requests, scene.life
     before, usual = _beyond(table.client_start, table.received, life.request)
     if before <= 0 or scene.metric in ("tpot", "itl_max"):
+        return None
+    before -= _paused(scene, life.begin, life.received)
+    if before <= 0:
         return None
     whole = phase_ns(scene.phases, "before_server")
     evidence = [
@@ -150,6 +150,12 @@ def collective_hang(scene: Scene) -> Clue | None:
     evidence = [cost("no progress between the workers", ns, kind="log_line", scope="capture")]
     evidence += [line_item(scene, row, "a worker waits for the others") for row in rows[:3]]
     return Clue("comm.collective_hang", ns, COUNTED, evidence, view="horizontal", layer="communication", tier=0)
+
+
+def _paused(scene: Scene, low: int, high: int) -> int:
+    """ns in which the front end stood still for a reason of its own, or the recorder's."""
+    pauses = [*scene.case.front_pauses.values(), scene.case.stalls]
+    return sum(overlap(spans, low, high) for spans in pauses)
 
 
 def _graph_lines(scene: Scene) -> list[int]:
