@@ -158,7 +158,7 @@ def _style() -> "Style":
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     return Style(
         width=min(120, shutil.get_terminal_size((100, 24)).columns),
-        colour=screen and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        color=screen and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         unicode=encoding.startswith("utf"),
     )
 

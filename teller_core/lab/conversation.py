@@ -118,7 +118,7 @@ class Talk:
 
     def show(self, report: Model, most: int) -> None:
         """The first lines of a report's page."""
-        narrow = Style(self._style.width - 8, self._style.colour, self._style.unicode)
+        narrow = Style(self._style.width - 8, self._style.color, self._style.unicode)
         lines = page(report, narrow).splitlines()
         for line in lines[:most]:
             self._say(" " * 8 + line)

@@ -40,15 +40,15 @@ LONGEST_NAME = 60
 
 @dataclass(frozen=True)
 class Style:
-    """What the terminal can do: columns, colour, and characters beyond ASCII."""
+    """What the terminal can do: columns, color, and characters beyond ASCII."""
 
     width: int = 100
-    colour: bool = False
+    color: bool = False
     unicode: bool = True
 
     def paint(self, text: str, code: str) -> str:
-        """``text`` in an SGR colour, where there is colour."""
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+        """``text`` in an SGR color, where there is color."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
 
     def head(self, text: str) -> str:
         """A heading."""
@@ -150,7 +150,7 @@ def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
         return []
     block = "\u2588" if style.unicode else "#"
     label = max(len(part.part) for part in parts)
-    room = max(8, style.width - label - 26)
+    room = max(8, min(44, style.width - label - 26))
     lines = ["", style.head(f"{title} ({milliseconds(whole / 1e6)})")]
     for part in known:
         share = (part.ns or 0) / whole if whole else 0.0

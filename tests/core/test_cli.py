@@ -238,4 +238,4 @@ def test_a_terminal_gets_colors_unless_they_are_declined() -> None:
         shown = os.read(ours, 1000).decode()
         os.close(ours)
         os.close(theirs)
-        assert f"Style(width=120, colour={not declined}, unicode=False)" in shown
+        assert f"Style(width=120, color={not declined}, unicode=False)" in shown

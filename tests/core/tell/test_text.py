@@ -65,7 +65,7 @@ def test_nothing_from_a_trace_can_drive_the_terminal(samples: Any) -> None:
 
 
 def test_color_is_nothing_but_color(samples: Any) -> None:
-    colored = page(samples.verdict(), Style(width=80, colour=True))
+    colored = page(samples.verdict(), Style(width=80, color=True))
     assert "\x1b[31;1mCAUSE FOUND\x1b[0m" in colored
     for code in ("0", "1", "2", "36", "31;1"):
         colored = colored.replace(f"\x1b[{code}m", "")
