@@ -165,7 +165,7 @@ def _style() -> "Style":
 
 def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     together = True if given.together else False if given.apart else None
-    with _progress() as progress:
+    with _progress() as progress, _compiling(progress):
         return _answer(
             given,
             verbs,
@@ -174,6 +174,15 @@ def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
             ),
             read_only=False,
         )
+
+
+def _compiling(progress: "Callable[[str, int, int], None]") -> AbstractContextManager[None]:
+    """On a terminal, say when the reader has to be compiled: that happens once, and looks like nothing happens."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from teller_core.data.compiled import announce_compiling
+
+    return announce_compiling(lambda: progress("compiling the reader, once on this machine: up to a minute", 0, 0))
 
 
 def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
@@ -289,7 +298,8 @@ class _Bar:
             if share >= 0
             else ""
         )
-        sys.stderr.write(f"\r\x1b[K{stage:<24.60}{bar}" if bar else f"\r\x1b[K{stage[:60]}")
+        shown = "".join(letter if letter.isprintable() else "?" for letter in stage[-70:])
+        sys.stderr.write(f"\r\x1b[K{shown[-24:]:<24}{bar}" if bar else f"\r\x1b[K{shown}")
         sys.stderr.flush()
 
 
@@ -299,6 +309,20 @@ def _silent(stage: str, done: int, total: int) -> None:
 
 def _progress() -> "AbstractContextManager[Callable[[str, int, int], None]]":
     return _Bar() if sys.stderr.isatty() else nullcontext(_silent)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"it has to be over 0, not {text}")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"it has to be at least 1, not {text}")
+    return value
 
 
 class _Parser(argparse.ArgumentParser):
@@ -319,7 +343,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--capture", metavar="ID", help="any unique prefix of a capture's id (default: the newest)")
     metric = _Parser(add_help=False)
     metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
-    metric.add_argument("--slo-ms", type=float, metavar="MS", help="the latency that was promised")
+    metric.add_argument("--slo-ms", type=_positive, metavar="MS", help="the latency that was promised")
     top = _Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
     top.add_argument("--version", action="version", version=f"teller {VERSION}", help="show the version and leave")
     verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
@@ -339,7 +363,7 @@ def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> No
     add.set_defaults(verb=_import)
     verbs.add_parser("captures", parents=[common], help="list what was imported").set_defaults(verb=_captures)
     slow = verbs.add_parser("slow", parents=[common, which, metric], help="list the requests, slowest first")
-    slow.add_argument("--limit", type=int, default=20, help="rows of a page (default: 20)")
+    slow.add_argument("--limit", type=_count, default=20, help="rows of a page (default: 20)")
     slow.add_argument("--cursor", help="next_cursor of the page before")
     slow.set_defaults(verb=_slow)
     why = verbs.add_parser("why", parents=[common, which, metric], help="say why a request was slow")
@@ -350,7 +374,7 @@ def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> No
 def _inspecting(verbs: Any, common: _Parser, which: _Parser) -> None:
     cut = verbs.add_parser("slice", parents=[common, which], help="show the spans that bear on a request or a step")
     cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
-    cut.add_argument("--budget", type=int, default=4000, help="how much to show, in tokens (default: 4000)")
+    cut.add_argument("--budget", type=_count, default=4000, help="how much to show, in tokens (default: 4000)")
     cut.add_argument("--rank", type=int, help="one process of the service (default: the one that matters most)")
     cut.set_defaults(verb=_slice)
     explain = verbs.add_parser("explain-op", parents=[common, which], help="say what an operator is and does here")
