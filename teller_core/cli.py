@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from teller_core.errors import InputError, TellerError
+from teller_core.tell.progress import Told, shown_on
 
 if TYPE_CHECKING:
     from teller_core.data.report import (
@@ -165,7 +166,7 @@ def _style() -> "Style":
 
 def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     together = True if given.together else False if given.apart else None
-    with _progress() as progress, _compiling(progress):
+    with shown_on(sys.stderr) as progress, _compiling(progress):
         return _answer(
             given,
             verbs,
@@ -176,7 +177,7 @@ def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         )
 
 
-def _compiling(progress: "Callable[[str, int, int], None]") -> AbstractContextManager[None]:
+def _compiling(progress: Told) -> AbstractContextManager[None]:
     """On a terminal, say when the reader has to be compiled: that happens once, and looks like nothing happens."""
     if not sys.stderr.isatty():
         return nullcontext()
@@ -255,7 +256,7 @@ def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 def _demo(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     from teller_core.lab import conversation
 
-    with _progress() as progress:
+    with shown_on(sys.stderr) as progress:
 
         def told(text: str) -> None:
             progress(text, 0, 0)
@@ -275,40 +276,6 @@ def _say(text: str) -> None:
 def _option(given: argparse.Namespace, name: str) -> Any:
     """An option that may stand before or after the verb."""
     return getattr(given, name, None)
-
-
-class _Bar:
-    """What is being done, on one line of a terminal, and nothing left of it afterwards."""
-
-    def __enter__(self) -> "Callable[[str, int, int], None]":
-        self._said: tuple[str, int] | None = None
-        return self._tell
-
-    def __exit__(self, *_: object) -> None:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-
-    def _tell(self, stage: str, done: int, total: int) -> None:
-        share = min(100, 100 * done // total) if total > 0 else -1
-        if self._said == (stage, share):
-            return
-        self._said = (stage, share)
-        bar = (
-            f"  [{'#' * (share // 5):<20}] {share:3d} %  {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
-            if share >= 0
-            else ""
-        )
-        shown = "".join(letter if letter.isprintable() else "?" for letter in stage[-70:])
-        sys.stderr.write(f"\r\x1b[K{shown[-24:]:<24}{bar}" if bar else f"\r\x1b[K{shown}")
-        sys.stderr.flush()
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    pass
-
-
-def _progress() -> "AbstractContextManager[Callable[[str, int, int], None]]":
-    return _Bar() if sys.stderr.isatty() else nullcontext(_silent)
 
 
 def _positive(text: str) -> float:

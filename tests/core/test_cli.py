@@ -251,21 +251,3 @@ def test_a_terminal_gets_colors_unless_they_are_declined() -> None:
         os.close(ours)
         os.close(theirs)
         assert f"Style(width=120, color={not declined}, unicode=False)" in shown
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
-def test_progress_is_drawn_on_a_terminal_and_leaves_nothing_behind() -> None:
-    program = (
-        "from teller_core.cli import _progress\n"
-        "with _progress() as told:\n"
-        "    told('a\\x1b.json', 0, 4_000_000); told('a\\x1b.json', 3_000_000, 4_000_000); told('judge', 0, 0)"
-    )
-    ours, theirs = os.openpty()
-    subprocess.run([sys.executable, "-c", program], stderr=theirs, check=True)
-    shown = os.read(ours, 10_000).decode()
-    os.close(ours)
-    os.close(theirs)
-    assert "a?.json" in shown and "[###############     ]  75 %  3 of 4 MB" in shown and "judge" in shown
-    assert shown.endswith("\r\x1b[K")
-    quiet = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert quiet.stderr == ""

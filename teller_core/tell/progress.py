@@ -1,0 +1,43 @@
+"""How far long work is: a line on a terminal, and nothing anywhere else."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TextIO
+
+Told = Callable[[str, int, int], None]
+"""Called with what is being done, how far it is and how far it goes: bytes, 0 where nobody knows."""
+CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def shown_on(stream: TextIO) -> Generator[Told]:
+    """A function that shows progress on ``stream`` where that is a terminal. Nothing of it is left afterwards."""
+    if not stream.isatty():
+        yield _nobody
+        return
+    said = ("", -2)
+
+    def tell(stage: str, done: int, total: int) -> None:
+        nonlocal said
+        share = min(100, 100 * done // total) if total > 0 else -1
+        if said != (stage, share):
+            said = (stage, share)
+            stream.write(CLEAR + _line(stage, share, done, total))
+            stream.flush()
+
+    try:
+        yield tell
+    finally:
+        stream.write(CLEAR)
+        stream.flush()
+
+
+def _line(stage: str, share: int, done: int, total: int) -> str:
+    text = "".join(letter if letter.isprintable() else "?" for letter in stage[-70:])
+    if share < 0:
+        return text
+    return f"{text[-24:]:<24}  [{'#' * (share // 5):<20}] {share:3d} %  {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+
+
+def _nobody(stage: str, done: int, total: int) -> None:
+    pass

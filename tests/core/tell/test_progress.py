@@ -1,0 +1,34 @@
+"""How far long work is."""
+
+import io
+
+from teller_core.tell.progress import shown_on
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_drawn_on_a_terminal_once_a_percent_and_leaves_nothing_behind() -> None:
+    screen = Terminal()
+    with shown_on(screen) as tell:
+        tell("a\x1b.json", 0, 4_000_000)
+        for done in range(3_000_000, 3_000_100):
+            tell("a\x1b.json", done, 4_000_000)
+        tell("judge", 0, 0)
+    shown = screen.getvalue().split("\r\x1b[K")
+    assert shown == [
+        "",
+        "a?.json                   [                    ]   0 %  0 of 4 MB",
+        "a?.json                   [###############     ]  75 %  3 of 4 MB",
+        "judge",
+        "",
+    ]
+
+
+def test_progress_is_not_written_into_files() -> None:
+    file = io.StringIO()
+    with shown_on(file) as tell:
+        tell("a.json", 1, 2)
+    assert file.getvalue() == ""
