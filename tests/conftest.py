@@ -137,6 +137,7 @@ def a_verdict(**changes: Any) -> WhyReport:
             Part(part="queue", ns=1_180_200_000, source="scheduler records"),
             Part(part="own_prefill", ns=120_000_000, source="scheduler records"),
             Part(part="decode", ns=3_500_000_000, source="scheduler records"),
+            Part(part="preempted", ns=0, source="scheduler records"),
             Part(part="remote_kv_wait", ns=None, source="the engine recorded no KV transfer"),
             Part(part="unexplained", ns=12_200_000, source="the rest"),
         ],

@@ -73,8 +73,8 @@ def plain(text: str, longest: int = 300) -> str:
 
 def milliseconds(value: float | None) -> str:
     """A duration for people, or a dash where it was not measured."""
-    if value is None:
-        return "-"
+    if not value:
+        return "-" if value is None else "0 ms"
     return f"{value:,.0f} ms" if abs(value) >= 1000 else f"{value:,.1f} ms" if abs(value) >= 1 else f"{value:.3f} ms"
 
 
@@ -152,11 +152,13 @@ def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
     label = max(len(part.part) for part in parts)
     room = max(8, min(44, style.width - label - 26))
     lines = ["", style.head(f"{title} ({milliseconds(whole / 1e6)})")]
-    for part in known:
+    for part in (part for part in known if part.ns):
         share = (part.ns or 0) / whole if whole else 0.0
         bar = block * round(share * room)
         name = part.part.replace("_", " ").ljust(label)
         lines.append(f"  {name}  {milliseconds((part.ns or 0) / 1e6):>12}  {share:4.0%}  {style.paint(bar, '36')}")
+    if none := [part.part.replace("_", " ") for part in known if part.ns == 0]:
+        lines += _wrap(f"Nothing in: {', '.join(none)}", style, "  ")
     for part in parts:
         if part.ns is None:
             lines += _wrap(f"not seen: {part.source}", style, f"  {part.part.replace('_', ' ').ljust(label)}  ")
@@ -257,6 +259,7 @@ def _slow(report: SlowReport, style: Style) -> list[str]:
 
 def _capture(report: CaptureReport, style: Style) -> list[str]:
     known = " (already known)" if report.already_known else ""
+    ranks = "1 rank" if len(report.ranks) == 1 else f"{len(report.ranks)} ranks"
     error = "unknown" if report.clock_error_ns is None else f"{report.clock_error_ns / 1e3:,.1f} us"
     kernels = (
         f"{report.kernels:,} kernels ({milliseconds(report.kernel_time_ns / 1e6)})" if report.kernels else "no kernels"
@@ -265,7 +268,7 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
         style.head(f"{report.id[:12]}  {plain(report.name, LONGEST_NAME)}{known}"),
         *_wrap(
             f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {report.requests:,} requests, "
-            f"{report.steps:,} steps (mapping {report.mapping}), {len(report.ranks)} ranks (clock error {error}), "
+            f"{report.steps:,} steps (mapping {report.mapping}), {ranks} (clock error {error}), "
             f"{kernels}, {report.log_lines:,} log lines, {report.redactions:,} redactions",
             style,
             "  ",
@@ -275,7 +278,8 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
         other = sum(file.events_other.values())
         beside = f", {other:,} records of other kinds" if other else ""
         counted = f"{file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
-        lines += _wrap(f"{plain(file.name, 120)}: {file.format}, {counted}", style, "  ", "    ")
+        read = f"{file.format}, {counted}" if file.format else "not read"
+        lines += _wrap(f"{plain(file.name, 120)}: {read}", style, "  ", "    ")
     if report.problems:
         told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
         lines += _wrap(f"Problems: {told}", style, "  ", "    ")

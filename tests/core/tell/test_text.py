@@ -34,6 +34,7 @@ def test_bars_show_shares_and_a_part_without_a_source_says_why(samples: Any) -> 
     [queue] = [line for line in lines if line.startswith("  queue")]
     assert "73%" in decode and "25%" in queue
     assert decode.count("\u2588") == pytest.approx(3 * queue.count("\u2588"), abs=2)
+    assert any("Nothing in: preempted" in line for line in lines)
     assert any("remote kv wait  not seen: the engine recorded no KV transfer" in line for line in lines)
     assert "\u2588" not in page(samples.verdict(), Style(width=80, unicode=False))
 
