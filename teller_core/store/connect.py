@@ -54,7 +54,7 @@ def recognize(path: Path) -> bool:
 
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """A connection to a store that :func:`recognize` knows, in autocommit mode. Raises StoreError."""
-    mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+    mode = "rw" if _writable(path) and _writable(path.parent) else "ro"
     if mode == "ro" and not read_only:
         raise StoreError(_called(path), "the file or its folder may not be written to", _OTHER)
     # A reader takes part in the write-ahead log where it may: what a killed writer left is then put right by whoever
@@ -146,6 +146,10 @@ def _put(draft: Path, path: Path) -> None:
     except OSError:  # a file system without hard links: the moment between looking and renaming cannot be closed there
         if not path.exists():
             draft.rename(path)
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _called(path: Path) -> str:

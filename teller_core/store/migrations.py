@@ -1,7 +1,8 @@
 """The schema, as numbered steps. Append a step to change it; never edit one that has been released.
 
-A step gets the database of the version before it, with people's captures inside. All missing steps run in one
-transaction, and ``PRAGMA user_version`` counts those that have run.
+A step gets the database of the version before it, with people's captures inside. A column that it adds says what those
+have in it, ``add_column(name, int, not_null_default=-1)``: NULL means an unknown time or NaN and nothing else. All missing
+steps run in one transaction, and ``PRAGMA user_version`` counts those that have run.
 """
 
 import sqlite3

@@ -16,6 +16,7 @@ from teller_core.data.assessment import Baselines, Candidates, RequestExpectatio
 from teller_core.data.capture import Collectives, Pauses
 from teller_core.data.steps import Lines, Requests, Steps, StepWork
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8, columns
+from teller_core.store.chunks import damaged
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -71,18 +72,24 @@ def read_rows(
     given: Sequence[Any] = (),
     order: str = "position",
 ) -> Table:
-    """The rows of a capture as a table of this type, in order. ``where`` narrows them, with ``given`` for its marks."""
+    """The rows of a capture as a table of this type, in order. ``where`` narrows them, with ``given`` for its marks.
+
+    Raises StoreError where a row holds what no column of its type can.
+    """
     dtypes = kinds(table)
     asked = [f'ifnull("{name}", {UNKNOWN})' if dtype == np.int64 else f'"{name}"' for name, dtype in dtypes.items()]
     sql = f"SELECT {', '.join(asked)} FROM {NAMES[table]} WHERE capture = ? {where} ORDER BY {order}"
     rows = con.execute(sql, (capture, *given)).fetchall()
     read: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else ((),) * len(dtypes)
-    return table(
-        **{
-            name: [text(value) for value in values] if dtype is None else np.array(values, dtype=dtype)
-            for (name, dtype), values in zip(dtypes.items(), read, strict=True)
-        }
-    )
+    try:
+        return table(
+            **{
+                name: [text(value) for value in values] if dtype is None else np.array(values, dtype=dtype)
+                for (name, dtype), values in zip(dtypes.items(), read, strict=True)
+            }
+        )
+    except (TypeError, ValueError, OverflowError) as error:  # a cell that no column of this type could have held
+        raise damaged() from error
 
 
 def read_window(
