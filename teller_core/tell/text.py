@@ -184,8 +184,8 @@ def _why(report: WhyReport, style: Style) -> list[str]:
     ]
     lines = [
         style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[report.metric]}"),
-        f"{verdict}  confidence {report.confidence:.2f}",
-        *_wrap(report.reason, style),
+        verdict if report.verdict == "could_not_tell" else f"{verdict}  confidence {report.confidence:.2f}",
+        *([] if report.reason in report.explanation else _wrap(report.reason, style)),
         *map(style.dim, _wrap(seen, style)),
     ]
     if ratios:
