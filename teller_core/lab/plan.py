@@ -81,12 +81,12 @@ def _with_long_prompts(
 def _severity(chance: random.Random, fault: str) -> Mapping[str, float]:
     match fault:
         case "cpu_hog":
-            return {"burners": chance.choice((3, 4, 5))}
+            return {"burners": chance.choice((4, 5, 6))}
         case "gc_pause":
-            return {"objects": chance.randint(800_000, 1_500_000), "period_s": chance.uniform(0.35, 0.6)}
+            return {"objects": chance.randint(600_000, 1_100_000), "period_s": chance.uniform(0.35, 0.6)}
         case "slow_operator":
             return {"layer": chance.randint(0, 1), "factor": chance.randint(26, 48)}
         case "disk_stall":
-            return {"stall_ms": chance.uniform(16.0, 34.0), "most_writes": 1000}
+            return {"stall_ms": chance.uniform(14.0, 28.0), "most_writes": 1000}
         case _:
             return {}
