@@ -6,6 +6,7 @@ loaded by the verb that needs it.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -102,14 +103,19 @@ def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pi
 
 
 def _refuse(error: TellerError, *, as_json: bool) -> int:
-    message = " ".join(str(error).split())
+    message = _spoken(str(error))
     if as_json:
         from teller_core.data.report import ErrorBody, ErrorReport
 
-        body = ErrorBody(kind=error.kind, message=message, next=error.next_step)
+        body = ErrorBody(kind=error.kind, message=message, next=_spoken(error.next_step))
         print(ErrorReport(error=body).model_dump_json())
     print(f"teller: {message}", file=sys.stderr)
     return 2
+
+
+def _spoken(text: str) -> str:
+    """A refusal on one line, with our names of verbs: the core leaves them in backquotes, as the server has others."""
+    return re.sub(r"`([a-z-]+)`", r"`teller \1`", " ".join(text.split()))
 
 
 def _report_bug(kind: type[BaseException], error: BaseException, trace: Any) -> None:

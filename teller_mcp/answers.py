@@ -38,7 +38,7 @@ class Answer(Model):
     left_out: dict[str, int] = Field(default_factory=dict, description="entries cut to fit, by list")
 
 
-class ImportAnswer(ImportReport, Answer):
+class ImportAnswer(Answer, ImportReport):
     """What was read."""
 
 
@@ -65,25 +65,25 @@ class CaptureLine(Model):
         )
 
 
-class SlowAnswer(SlowReport, Answer):
+class SlowAnswer(Answer, SlowReport):
     """The slowest requests, and the captures there are."""
 
     captures: list[CaptureLine] = Field(default_factory=list[CaptureLine], description="all captures, newest first")
 
 
-class WhyAnswer(WhyReport, Answer):
+class WhyAnswer(Answer, WhyReport):
     """Why a request was slow."""
 
 
-class SliceAnswer(SliceReport, Answer):
+class SliceAnswer(Answer, SliceReport):
     """What bears on a step."""
 
 
-class OperatorAnswer(OperatorReport, Answer):
+class OperatorAnswer(Answer, OperatorReport):
     """What an operator is and does here."""
 
 
-class CompareAnswer(CompareReport, Answer):
+class CompareAnswer(Answer, CompareReport):
     """What differs."""
 
 

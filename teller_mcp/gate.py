@@ -10,6 +10,7 @@ import functools
 import inspect
 import json
 import logging
+import re
 import secrets
 import sys
 import time
@@ -44,6 +45,17 @@ MAX_CHARACTERS = 20_000
 MAX_RUNNING = 32
 """Calls that run or wait. More than that is a client gone wrong."""
 WORKERS = 4
+
+TOOL_OF = {
+    "import": "import_trace",
+    "captures": "list_slow_requests",
+    "slow": "list_slow_requests",
+    "why": "run_rca",
+    "slice": "get_causal_slice",
+    "explain-op": "explain_operator",
+    "compare": "compare",
+}
+"""The tool for each verb of the command line. Refusals of the core name verbs in backquotes."""
 
 audit = logging.getLogger("teller.audit")
 log = logging.getLogger("teller")
@@ -211,7 +223,7 @@ def _words(tool: str, error: ToolError) -> str:
     """What the model is told: the text of a refusal, or a reference to the log. Never the text of a crash."""
     cause = error.__cause__
     if isinstance(cause, TellerError):
-        return str(cause)
+        return re.sub(r"`([a-z-]+)`", lambda verb: TOOL_OF.get(verb[1], verb[1]), str(cause))
     if isinstance(cause, ValidationError):
         wrong = {_place(item["loc"]): item["msg"] for item in cause.errors(include_input=False, include_url=False)}
         return f"{tool}: " + "; ".join(f"{place}: {why}" for place, why in wrong.items()) + "."

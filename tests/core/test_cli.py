@@ -108,18 +108,18 @@ def test_files_are_joined_or_split_as_asked(
 
 def test_a_refusal_is_one_line_and_exit_code_2(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
     def why(*_: object, **__: object) -> None:
-        raise UnknownName("request 99", "the capture has requests 0 to 39", "List them with teller slow")
+        raise UnknownName("request 99", "the capture has requests 0 to 39", "List them with `slow`")
 
     assert cli.main(["why", "99"], lambda: verbs(why=why)) == 2
     assert capsys.readouterr() == (
         "",
-        "teller: request 99: the capture has requests 0 to 39. List them with teller slow.\n",
+        "teller: request 99: the capture has requests 0 to 39. List them with `teller slow`.\n",
     )
     assert cli.main(["why", "99", "--json"], lambda: verbs(why=why)) == 2
     out, err = capsys.readouterr()
     assert err.count("\n") == 1
-    message = "request 99: the capture has requests 0 to 39. List them with teller slow."
-    assert json.loads(out) == {"error": {"kind": "unknown", "message": message, "next": "List them with teller slow"}}
+    message = "request 99: the capture has requests 0 to 39. List them with `teller slow`."
+    assert json.loads(out) == {"error": {"kind": "unknown", "message": message, "next": "List them with `teller slow`"}}
 
 
 @pytest.mark.parametrize(

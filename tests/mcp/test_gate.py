@@ -61,14 +61,16 @@ async def test_a_wrong_call_is_refused_in_one_line_that_teaches(
     assert "\n" not in text_of(result) and "\x1b" not in text_of(result)
 
 
-async def test_a_refusal_of_the_core_reaches_the_model_word_by_word(connect: Connect) -> None:
+async def test_a_refusal_of_the_core_reaches_the_model_in_the_words_of_the_server(connect: Connect) -> None:
     def why(*_: object, **__: object) -> None:
-        raise UnknownName("request 99", "the capture has requests 0 to 39", "List them")
+        raise UnknownName("request 99", "the capture has requests 0 to 39", "List them with `slow`, as `this` says")
 
     async with connect(why=why) as client:
         result = await client.call_tool("run_rca", {"request": 99})
     assert result.is_error
-    assert text_of(result) == "request 99: the capture has requests 0 to 39. List them."
+    assert text_of(result) == (
+        "request 99: the capture has requests 0 to 39. List them with list_slow_requests, as this says."
+    )
 
 
 async def test_a_crash_shows_a_reference_and_nothing_of_its_text(
