@@ -26,6 +26,8 @@ MAX_RECORD = MAX_SCANNED
 MAX_UNKNOWN = 300_000
 """Lines that no pattern knows are kept up to this number a file, then counted: ``unknown_line_over_limit``."""
 QUARTER_HOUR = 900 * NS_PER_S
+WIDEST_ZONE = 56
+"""Quarters of an hour: no zone is over 14 hours from Greenwich."""
 _PROGRESS = re.compile(r"\d+%(?:\||.{0,80}\d+/\d+ ?\[)|\d+(?:it|[A-Za-z]*) \[\d\d:\d\d, ")
 _DONE = re.compile(r"100%(?:\||.{0,80}\d+/\d+ ?\[)")
 _BAR_END = re.compile(r"\] ?(?=[\[({\dDIWEFCT])")
@@ -58,8 +60,8 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Log lines, and the iterations and requests they tell of.
 
     Times without a zone are read as UTC: the file's clock is then ``wall``, unless other lines of it have a zone: these
-    tell the offset. Problems: ``line_too_long``, ``bad_stamp``, ``implausible_duration``, ``cut_iteration_line``,
-    ``unknown_line_over_limit``.
+    tell the offset. Problems: ``line_too_long``, ``bad_stamp``, ``line_of_unknown_zone``, ``implausible_duration``,
+    ``cut_iteration_line``, ``unknown_line_over_limit``.
     """
     found = Found()
     log = _Log(found, place)
@@ -249,6 +251,9 @@ def _one_clock(found: Found, zoned: list[bool | None]) -> None:
         found.clock = "wall"
         return
     shift = _offset(found.lines, zoned)
+    if shift is None:
+        found.problems["line_of_unknown_zone"] += kinds[False]
+        return
     moved = {i for i, kind in enumerate(zoned) if kind is False}
     for i in moved:
         found.lines[i] = found.lines[i]._replace(time=found.lines[i].time - shift)
@@ -258,15 +263,16 @@ def _one_clock(found: Found, zoned: list[bool | None]) -> None:
     found.requests = [fact._replace(time=fact.time - shift) if fact.line in moved else fact for fact in found.requests]
 
 
-def _offset(found: list[LogLine], zoned: list[bool | None]) -> int:
-    """How far the wall clock is ahead, in quarters of an hour: the median over neighbors."""
+def _offset(lines: list[LogLine], zoned: list[bool | None]) -> int | None:
+    """How far the wall clock is ahead, in quarters of an hour: the median over neighbors. None where none tell."""
     steps: list[int] = []
     before: tuple[int, bool] | None = None
-    for line, kind in zip(found, zoned, strict=True):
+    for line, kind in zip(lines, zoned, strict=True):
         if kind is None:
             continue
         if before is not None and before[1] != kind:
             step = before[0] - line.time if kind else line.time - before[0]
             steps.append(round(step / QUARTER_HOUR))
         before = line.time, kind
-    return sorted(steps)[len(steps) // 2] * QUARTER_HOUR if steps else 0
+    possible = sorted(step for step in steps if abs(step) <= WIDEST_ZONE)
+    return possible[len(possible) // 2] * QUARTER_HOUR if possible else None

@@ -39,7 +39,8 @@ def sniff(head: bytes) -> bool:
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Decisions, executions, requests, pauses and a trace of everything else that took time.
 
-    Problems: ``bad_json``, ``bad_event`` (no time, thread or name), ``unknown_event`` (a ``ph`` of another version).
+    Problems: ``bad_json``, ``bad_event`` (no time, thread or name), ``unknown_event`` (a ``ph`` of another version),
+    ``bad_token_count``, and those that the recorder counted itself (``recorder_hook_error``, ...).
     """
     found, rows = Found(), Rows()
     process = Process(place.host, _pid(path))
@@ -86,12 +87,12 @@ def _span(found: Found, rows: Rows, process: Process, row: Row) -> None:
     match row["name"]:
         case "vllm.schedule":
             found.engine = "vllm"
-            found.decisions.append(_decision(process, row["t"], dur, row))
+            found.decisions.append(_decision(found, process, row, dur))
         case "cb.prepare":
             found.engine = "transformers"
             _batch(found, rows, process, row, dur)
         case "vllm.execute_model" | "cb.step":
-            tokens = _counts(row.get("tokens")) if isinstance(row.get("tokens"), dict) else None
+            tokens = _counts(found, row.get("tokens")) if isinstance(row.get("tokens"), dict) else None
             found.executions.append(Execution(process, row["t"], dur, tokens, count(row.get("n"))))
         case "cb.add_request":
             _added(found, process, row)
@@ -99,17 +100,17 @@ def _span(found: Found, rows: Rows, process: Process, row: Row) -> None:
             _keep(rows, process, row, dur)
 
 
-def _decision(process: Process, start: int, dur: int, row: Row) -> Decision:
+def _decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
     return Decision(
         process,
-        start,
+        row["t"],
         dur,
-        _counts(row.get("tokens")),
+        _counts(found, row.get("tokens")),
         preempted=_ids(row.get("preempted")),
         finished=_ids(row.get("finished")),
-        prompt=_counts(row.get("prompt")),
-        computed=_counts(row.get("computed")),
-        cached=_counts(row.get("cached")),
+        prompt=_counts(found, row.get("prompt")),
+        computed=_counts(found, row.get("computed")),
+        cached=_counts(found, row.get("cached")),
         resumed=_ids(row.get("resumed")),
         output=_ids(row["output"]) if isinstance(row.get("output"), list) else None,
         waiting=count(row.get("waiting")),
@@ -123,7 +124,7 @@ def _batch(found: Found, rows: Rows, process: Process, row: Row, dur: int) -> No
     if row.get("ok") is False or not requests:
         _keep(rows, process, row, dur)
         return
-    decision = _decision(process, row["t"], dur, row)
+    decision = _decision(found, process, row, dur)
     found.decisions.append(decision._replace(tokens=decision.tokens or dict.fromkeys(requests, -1)))
 
 
@@ -198,9 +199,12 @@ def _ids(value: object) -> tuple[str, ...]:
     return tuple(text_of(item) for item in listed if isinstance(item, str))
 
 
-def _counts(value: object) -> dict[str, int]:
+def _counts(found: Found, value: object) -> dict[str, int]:
     counted = cast("dict[str, object]", value if isinstance(value, dict) else {})
-    return {text_of(key): tokens for key, number in counted.items() if (tokens := count(number)) is not None}
+    good = {text_of(key): tokens for key, number in counted.items() if (tokens := count(number)) is not None}
+    if len(good) < len(counted):
+        found.problems["bad_token_count"] += len(counted) - len(good)
+    return good
 
 
 _READERS: dict[object, Callable[[Found, Rows, Process, Row], None]] = {

@@ -36,7 +36,7 @@ _VLLM = re.compile(
     _LEVEL + r" (?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?) \[?(?P<file>[\w/.-]+):\d+\]? ?(?P<message>.*)",
     re.DOTALL,
 )
-_ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+_ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d\b)?"
 _BRACKET = re.compile(
     rf"\[(?P<stamp>{_ISO}|\d\d:\d\d:\d\d)(?P<tag>(?: [A-Z_]+\d+)*)\]:? *(?:(?:\w+ )?{_LEVEL}:? +)?(?P<message>.*)",
     re.DOTALL,
@@ -160,13 +160,13 @@ def _untimed(line: str) -> Head | None:
 
 @lru_cache(maxsize=MAX_STAMPS)
 def stamp(text: str, near: int) -> tuple[int, int, bool]:
-    """(int ns, its resolution, whether it is the Unix clock) of a stamp; UNKNOWN, UNKNOWN where the date is none.
+    """(int ns, its resolution, whether it is the Unix clock) of a stamp; (UNKNOWN, 0, False) where there is no such date.
 
     A missing year is the one that brings the time closest to ``near``; a missing date the day that does.
     """
     parts = _STAMP.fullmatch(text)
     if parts is None:
-        return UNKNOWN, UNKNOWN, False
+        return UNKNOWN, 0, False
     date = _date(parts)
     clock = int(parts["hour"]) * 3600 + int(parts["minute"]) * 60 + int(parts["second"])
     fraction = parts["fraction"] or ""
@@ -174,7 +174,7 @@ def stamp(text: str, near: int) -> tuple[int, int, bool]:
     zone = parts["zone"]
     days = _days(date, near, clock)
     if days is None or clock >= 86401:
-        return UNKNOWN, UNKNOWN, False
+        return UNKNOWN, 0, False
     time = (days * 86400 + clock - _offset(zone)) * NS_PER_S + part
     return time, 10 ** (9 - min(9, len(fraction))), zone is not None
 
@@ -182,7 +182,7 @@ def stamp(text: str, near: int) -> tuple[int, int, bool]:
 _STAMP = re.compile(
     r"(?:(?:(?P<year>\d{4})[-/])?(?P<month>\d{1,2})[-/]?(?P<day>\d\d)(?:/(?P<late_year>\d{4}))?[T -]"
     r"|(?P<word>[A-Z][a-z]{2}) (?P<monthday>[ \d]\d) )?"
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:?\d\d)?"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|[+-]\d\d:?\d\d))?"
 )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from teller_core.data.records import FileRead, Process, Recording
-from teller_core.errors import FormatError, InputError, TellerError
+from teller_core.errors import FormatError, InputError, LimitError, TellerError
 from teller_core.ingest import (
     bundle_file,
     client_records,
@@ -115,10 +115,10 @@ def _recognized(group: Group, recording: Recording) -> dict[Path, tuple[str, Rea
         problem = "unknown_file"
         try:
             format_ = format_of(path)
-        except TellerError:
+        except TellerError as error:
             if path in group.given:
                 raise
-            format_, problem = None, "unreadable_file"
+            format_, problem = None, "broken_file" if isinstance(error, FormatError | LimitError) else "unreadable_file"
         if format_ is not None:
             known[path] = format_
         elif path in group.given:

@@ -94,7 +94,7 @@ _SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
         ("key", "token", "passw", "secret", "authoriz", "credential", "cookie"),
         re.compile(
             r"(?i)(?<![a-z#])((?:api[_-]?keys?|key|token|password|passwd|secret|authorization|credentials?|cookie)"
-            r"[\"']?\s*[:=]\s*[\"'\[]{0,2})(?!None\b|null\b|True\b|False\b|\[secret|(?:bearer|basic) \[secret)"
+            r"[\"']?\s*[:=]\s*(?:\[?[\"'])?)(?!None\b|null\b|True\b|False\b|\[secret|(?:bearer|basic) \[secret)"
             r"(?!\d+(?:\.\d+)?%?(?![\w]))(?:(?:bearer|basic)\s+)?[^\s\"',)}\]&;]{6,}"
         ),
         r"\1[secret]",

@@ -1,0 +1,108 @@
+"""Which files make a capture."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from teller_core.errors import InputError
+from teller_core.ingest.planning import Group, apart, hosts_of, plan
+
+ROW = '{"ph": "G", "t": 1795961954186647253, "tid": 7, "name": "gc", "dur": 5, "gen": 1}\n'
+
+
+def write(path: Path, text: str = ROW) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def names(group: Group) -> list[str]:
+    return [str(path.relative_to(group.root)) for path in group.files]
+
+
+@pytest.mark.parametrize("marker", ["bundle.json", "cap/host-7.jsonl"])
+def test_a_recorded_folder_is_one_capture_with_all_below_it(tmp_path: Path, marker: str) -> None:
+    write(tmp_path / marker)
+    write(tmp_path / "n0" / "deep" / "server.log")
+    (group,) = plan([tmp_path])
+    assert names(group) == sorted([marker, "n0/deep/server.log"])
+
+
+def test_another_folder_is_one_capture_a_folder_with_files(tmp_path: Path) -> None:
+    for name in ("a/1.json", "a/2.json", "b/c/3.json"):
+        write(tmp_path / name)
+    assert [(group.name, names(group)) for group in plan([tmp_path])] == [
+        ("a", ["1.json", "2.json"]),
+        ("b/c", ["3.json"]),
+    ]
+
+
+def test_files_of_one_folder_are_one_capture_unless_told_apart_or_together(tmp_path: Path) -> None:
+    files = [write(tmp_path / name) for name in ("a/1.json", "a/2.json", "b/3.json")]
+    assert [len(group.files) for group in plan(files)] == [2, 1]
+    assert [len(group.files) for group in plan(files, together=True)] == [3]
+    assert [len(group.files) for group in apart(files)] == [1, 1, 1]
+
+
+def test_what_is_left_out_of_a_folder_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "cap/host-7.jsonl")
+    write(tmp_path / "cap/.part-7.json")
+    write(tmp_path / "cap/._host-7.jsonl")
+    write(tmp_path / "cap/PROFILE", "3")
+    write(tmp_path / "cap/empty.log", "")
+    os.mkfifo(tmp_path / "cap/pipe.log")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "away").symlink_to("/etc/hostname")
+    (group,) = plan([tmp_path])
+    assert names(group) == ["cap/host-7.jsonl"]
+    assert {path.name: why for path, why in group.skipped.items()} == {
+        ".part-7.json": "unfinished_file",
+        "._host-7.jsonl": "hidden_file",
+        "PROFILE": "control_file",
+        "empty.log": "empty_file",
+        "pipe.log": "no_regular_file",
+        "loop": "broken_link",
+        "away": "link_out_of_folder",
+    }
+
+
+def test_a_folder_that_links_to_itself_is_walked_once(tmp_path: Path) -> None:
+    write(tmp_path / "cap/host-7.jsonl")
+    (tmp_path / "cap/again").symlink_to(tmp_path)
+    (group,) = plan([tmp_path])
+    assert names(group) == ["cap/host-7.jsonl"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "fifo", "device", "loop", "empty folder", "nul"])
+def test_a_path_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "empty folder":
+        path.mkdir()
+    target = {"device": Path("/dev/zero"), "nul": Path("a\0b")}.get(kind, path)
+    with pytest.raises(InputError) as refused:
+        plan([target])
+    assert "\n" not in str(refused.value)
+
+
+def test_no_path_is_refused() -> None:
+    with pytest.raises(InputError):
+        plan([])
+
+
+def test_machines_are_told_apart_by_folder_only_where_several_recorded(tmp_path: Path) -> None:
+    for name in ("n0/cap/host-7.jsonl", "n1/cap/host-7.jsonl", "n0/server.log", "client.jsonl"):
+        write(tmp_path / name)
+    (group,) = plan([tmp_path])
+    hosts = hosts_of(group)
+    assert {str(path.relative_to(tmp_path)): hosts.get(path.parent, "") for path in group.files} == {
+        "client.jsonl": "",
+        "n0/cap/host-7.jsonl": "n0",
+        "n0/server.log": "n0",
+        "n1/cap/host-7.jsonl": "n1",
+    }
+    assert hosts_of(Group("n0", tmp_path / "n0", [path for path in group.files if "n0" in path.parts])) == {}

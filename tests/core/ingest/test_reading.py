@@ -1,0 +1,158 @@
+"""A group of files becomes one recording."""
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from teller_core.data.records import Process, Recording
+from teller_core.errors import FormatError, InputError, TellerError
+from teller_core.ingest.planning import Group, plan
+from teller_core.ingest.reading import content_id, read_group
+
+DATA = Path(__file__).parents[2] / "data"
+HOST = DATA / "host_records" / "vllm" / "input.jsonl"
+LOG = DATA / "engine_log" / "vllm_json" / "input.jsonl"
+CLIENT = DATA / "client_records" / "vllm_metrics" / "input.jsonl"
+
+
+def read(*paths: Path) -> Recording:
+    (group,) = plan(paths)
+    return read_group(group)
+
+
+def bundle(folder: Path) -> Path:
+    (folder / "cap").mkdir(parents=True)
+    shutil.copy(HOST, folder / "cap" / "host-10556.jsonl")
+    shutil.copy(LOG, folder / "service.jsonl")
+    shutil.copy(CLIENT, folder / "client.jsonl")
+    return folder
+
+
+def test_a_bundle_is_read_whole(tmp_path: Path) -> None:
+    recording = read(bundle(tmp_path / "b"))
+    assert recording.engine == "vllm"
+    assert {file.name: file.format for file in recording.files} == {
+        "cap/host-10556.jsonl": "host_records",
+        "client.jsonl": "client_records",
+        "service.jsonl": "engine_log",
+    }
+    assert len(recording.decisions) == 2
+    assert len(recording.clients) == 2
+    assert len(recording.iterations) == 1
+
+
+def test_every_record_of_a_process_gets_the_role_that_any_file_tells(tmp_path: Path) -> None:
+    recording = read(bundle(tmp_path / "b"))
+    engine = Process("", 10556, "engine")
+    assert {decision.process for decision in recording.decisions} == {engine}
+    assert {pause.process for pause in recording.pauses if pause.process.pid == 10556} == {engine}
+    assert {line.process.role for line in recording.lines if line.process.pid == 10491} == {"frontend"}
+
+
+def test_facts_point_at_their_line_wherever_its_file_stands(tmp_path: Path) -> None:
+    shutil.copy(DATA / "engine_log/vllm_v1/input.log", tmp_path / "a.log")
+    shutil.copy(LOG, tmp_path / "b.log")
+    recording = read(tmp_path)
+    assert len(recording.iterations) == 2
+    for iteration in recording.iterations:
+        assert iteration.line is not None
+        line = recording.lines[iteration.line]
+        assert line.rule == "vllm.iteration"
+        assert line.time == iteration.time
+        assert recording.files[line.file].name == ("a.log" if iteration.engine == 1 else "b.log")
+
+
+def test_a_step_that_two_logs_tell_is_told_once_by_the_finer_clock(tmp_path: Path) -> None:
+    shutil.copy(LOG, tmp_path / "service.jsonl")
+    same = "Engine 000: Iteration(0): 1 context requests, 16 context tokens, 0 generation requests, 0 generation tokens"
+    text = f"{same}, iteration elapsed time: 68.38 ms, CPU KV cache usage: 0.0%"
+    (tmp_path / "server.log").write_text(f"(APIServer pid=10491) INFO 11-29 14:19:42 [loggers.py:199] {text}\n")
+    recording = read(tmp_path)
+    assert [iteration.resolution for iteration in recording.iterations] == [1000]
+
+
+def test_stamps_without_a_year_take_it_from_the_other_files(tmp_path: Path) -> None:
+    shutil.copy(HOST, tmp_path / "host-10556.jsonl")
+    log = tmp_path / "server.log"
+    log.write_text("INFO 11-29 14:19:42 [a.py:1] Added request r-1.\n")
+    os.utime(log, (0, 0))
+    assert read(tmp_path).requests[-1].time == 1_795_961_982_000_000_000
+
+
+def test_the_same_content_is_the_same_capture_under_any_name(tmp_path: Path) -> None:
+    first = read(bundle(tmp_path / "b"))
+    shutil.copy(HOST, tmp_path / "z.jsonl")
+    shutil.copy(LOG, tmp_path / "a.jsonl")
+    shutil.copy(CLIENT, tmp_path / "m.txt")
+    again = read(tmp_path / "m.txt", tmp_path / "a.jsonl", tmp_path / "z.jsonl")
+    assert content_id(first) == content_id(again)
+    assert content_id(first) != content_id(read(tmp_path / "z.jsonl"))
+
+
+def test_a_broken_file_in_a_folder_is_a_problem_of_that_file(tmp_path: Path) -> None:
+    folder = bundle(tmp_path / "b")
+    whole = gzip.compress(
+        b'{"traceEvents": [' + b'{"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1},' * 999
+    )
+    (folder / "cap" / "torch-10556-1.json.gz").write_bytes(whole[: len(whole) // 2])
+    (folder / "notes.txt").write_text("nothing that anybody knows\n")
+    (folder / "cap" / "half.gz").write_bytes(whole[:10])
+    problems = {file.name: dict(file.problems) for file in read(folder).files if not file.events_kept}
+    assert problems["notes.txt"] == {"unknown_file": 1}
+    assert problems["cap/half.gz"] == {"broken_file": 1}
+    assert problems["cap/torch-10556-1.json.gz"] == {"broken_file": 1}
+
+
+def test_a_broken_file_that_was_named_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fr-7-1.json"
+    path.write_text('{"entries":[{"collective_seq_id":1,')
+    with pytest.raises(FormatError, match=r"fr-7-1\.json: the JSON ends early"):
+        read(path)
+
+
+@pytest.mark.parametrize("content", [b"nothing known\n", b"\x00" * 4096, b'{"a": 1}', b"\x89PNG\r\n", b"{}"])
+def test_a_file_of_no_known_format_that_was_named_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "what"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="no known format"):
+        read(path)
+
+
+def test_a_sparse_file_of_ten_gigabytes_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "huge.log"
+    with path.open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(InputError, match="no known format"):
+        read(path)
+
+
+def test_an_unreadable_file_is_refused_or_named(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may read everything")
+    path = tmp_path / "secret.log"
+    path.write_text("INFO 11-29 14:19:42 [a.py:1] x\n")
+    path.chmod(0)
+    with pytest.raises(TellerError, match="cannot be read"):
+        read(path)
+
+
+def test_prompts_are_kept_only_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_text("INFO 11-29 14:19:42 [a.py:1] Received request r-1: prompt: 'a mystery', params: x\n")
+    group = Group("server.log", tmp_path, [path], given=frozenset([path]))
+    assert "mystery" not in str(read_group(group))
+    assert "mystery" in str(read_group(group, keep_prompts=True))
+    assert read_group(group).redactions == 1
+
+
+def test_reading_says_how_far_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_text("INFO 11-29 14:19:42 [a.py:1] Added request r-1.\n" * 40_001)
+    said: list[tuple[str, int, int]] = []
+    (group,) = plan([path])
+    read_group(group, lambda name, done, size: said.append((name, done, size)))
+    assert len(said) == 2
+    assert all(name == "server.log" and 0 < done <= size for name, done, size in said)
