@@ -181,7 +181,7 @@ def _add_base(start: Int64, dur: Int64, base: int) -> npt.NDArray[np.bool_] | No
     """Add ``base`` to ``start`` in place; bool per row: the event lies beyond int64 then. None where none does."""
     limit = np.iinfo(np.int64).max - base
     latest = int(start.max(initial=0)) + int(dur.max(initial=0))
-    late = None if latest <= limit else (start > limit) | (dur > limit - start)
+    late = None if latest <= limit else (start > limit) | (start + dur > limit)
     start += base
     return late
 

@@ -123,9 +123,10 @@ def _text(data: Bytes, at: int, high: int, names: Texts, pieces: Int64) -> tuple
 @compiled
 def _plain_integer(data: Bytes, at: int, stop: int) -> bool:
     """Whether the string is an integer as Python writes it, of at most 18 digits."""
-    if data[at] == 45:
+    negative = data[at] == 45
+    if negative:
         at += 1
-    if at == stop or stop - at > 18 or (data[at] == 48 and stop - at > 1):
+    if at == stop or stop - at > 18 or (data[at] == 48 and (negative or stop - at > 1)):
         return False
     for i in range(at, stop):
         if data[i] < 48 or data[i] > 57:

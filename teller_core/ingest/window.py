@@ -44,6 +44,6 @@ class Window:
         self.data[self.high : self.high + PADDING] = QUOTE
 
 
-def window_on(source: Source, size: int = WINDOW_BYTES) -> Window:
-    """An empty window on ``source`` of ``size`` bytes, which grows where a record needs it."""
-    return Window(source, np.full(size + PADDING, QUOTE, dtype=np.uint8))
+def window_on(source: Source) -> Window:
+    """An empty window on ``source`` of WINDOW_BYTES, which grows where a record needs it."""
+    return Window(source, np.full(WINDOW_BYTES + PADDING, QUOTE, dtype=np.uint8))
