@@ -105,6 +105,8 @@ def _from_records(case: Case, life: Life) -> list[_Colored]:
     """Without steps: what the server says of its first and last token."""
     table = case.capture.requests
     first, last = int(table.first_token[life.request]), int(table.last_token[life.request])
+    if last == UNKNOWN:
+        last = int(table.finished[life.request])
     missing = "neither its steps nor the server's times of its tokens are known"
     return [
         _between("own_prefill", life.launched, first, "from its first scheduling to its first token", missing),

@@ -14,7 +14,6 @@ from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
-from teller_core.judge.resources import resources
 from teller_core.judge.rules import RULES
 from teller_core.judge.scene import Scene, scene
 
@@ -22,9 +21,14 @@ LEAST_NS = 30_000_000
 """What a cause costs must be noticeable: people do not notice less than tens of milliseconds."""
 LEAST_SHARE = 0.1
 """And it must be this share of what the metric measures: everything else delays every request a little."""
+OWN_SHARE = 0.02
+"""What the engine recorded of this very request needs less: it is no noise."""
+OWN = frozenset({"scheduler.kv_preemption"})
 SAMPLED_SHARE = 0.15
-"""Causes that are told from counters sampled around the steps need a larger share: noise of a busy host adds up too."""
-DIFFUSE = frozenset({"host.cpu_starvation", "host.io_stall", "host.slow_operator", "host.interpreter_lock"})
+"""What is told from counters sampled around the steps needs more: noise of a busy host adds up too."""
+SAMPLED = frozenset({"host.cpu_starvation", "host.io_stall", "host.slow_operator", "host.interpreter_lock"})
+LARGE_SHARE = 0.3
+"""A cause that took this much is told even of a request that is not slower than predicted: the prediction may know of it."""
 ALWAYS_THERE = frozenset(
     {"host.step_overhead", "cuda.graph_miss", "comm.fabric_fallback", "gpu.wrong_kernel", "scheduler.prefix_cache_miss"}
 )
@@ -101,12 +105,14 @@ def _claimed(view: Scene, answers: Answers) -> list[Clue]:
 
 def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
     """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
-    share = SAMPLED_SHARE if clue.cause in DIFFUSE else LEAST_SHARE
+    share = OWN_SHARE if clue.cause in OWN else SAMPLED_SHARE if clue.cause in SAMPLED else LEAST_SHARE
     if clue.ns < max(LEAST_NS, share * view.span) or cause(clue.cause).tier > view.case.capture.tier:
         return False
+    if answers.slow or clue.cause in OWN:
+        return True
     if clue.cause in ALWAYS_THERE:
-        return answers.slow
-    return clue.cause not in DIFFUSE or answers.slow or not answers.known
+        return False
+    return not answers.known or clue.ns >= LARGE_SHARE * view.span
 
 
 def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:
@@ -183,7 +189,7 @@ def _coverage(view: Scene) -> Coverage:
 def _resources(view: Scene, earlier: WhyReport | None) -> list[Part]:
     if earlier is not None and all(rank.tree is None for rank in view.case.capture.ranks):
         return earlier.resources
-    return resources(view.case, view.life)
+    return view.resources
 
 
 def _not_seen(view: Scene, answers: Answers) -> list[str]:

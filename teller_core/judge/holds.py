@@ -40,7 +40,8 @@ class Holds:
     ``step`` (position of the step, or of the one before a gap), ``gap`` bool, ``own`` bool (it served the request), ``low``,
     ``high``, ``took``, ``base`` (what it would take without the other requests' prompts, UNKNOWN where nobody can say),
     ``others`` (prompt tokens of other requests in the step), ``over`` (took - base, at least 0) and its charges
-    ``collection``, ``prompts``, ``starved``, ``device``, ``rest``. ``judged``: whether overtime could be told at all.
+    ``observed`` (by the recorder: the first steps of a profile), ``collection``, ``prompts``, ``starved``, ``device``,
+    ``rest``. ``judged``: whether overtime could be told at all.
     """
 
     step: Int64
@@ -52,6 +53,7 @@ class Holds:
     base: Int64
     others: Int64
     over: Int64
+    observed: Int64
     collection: Int64
     prompts: Int64
     starved: Int64
@@ -154,8 +156,9 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     over = np.where(known, raw.took - raw.base, 0).clip(0)
     over = np.where(over > STRETCHED * raw.base, over, 0)
     over = (np.rint(over * share).astype(np.int64) - overlaps(case.stalls, low, high)).clip(0)
-    collection = np.minimum(over, overlaps(case.pauses["gc"], low, high))
-    left = over - collection
+    observed = np.where(case.opening[raw.step] & (raw.gap == 0), over, 0)
+    collection = np.minimum(over - observed, overlaps(case.pauses["gc"], low, high))
+    left = over - observed - collection
     prompts = np.minimum(left, np.rint(PREFILL_MARGIN * raw.extra * share).astype(np.int64))
     left = left - prompts
     device = np.where(_on_device(case, low, high), left, 0)
@@ -172,6 +175,7 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
         base=raw.base,
         others=raw.others,
         over=over,
+        observed=observed,
         collection=collection,
         prompts=prompts,
         starved=starved,

@@ -40,20 +40,14 @@ class Life:
     taken: int
     """Steps it took part in, timed or not."""
     engine: Engine | None
+    evicted: Spans
+    """From the last step before each preemption to the first step after it."""
 
     @property
     def recompute(self) -> Spans:
         """The steps that computed again what a preemption threw away."""
         again = self.recomputed > 0
         return union(self.start[again], self.stop[again])
-
-    @property
-    def evicted(self) -> Spans:
-        """From the last step before each preemption to the first step after it."""
-        if len(self.step) < 2:
-            return EMPTY
-        back = np.flatnonzero((self.recomputed[1:] > 0) & (self.recomputed[:-1] <= 0))
-        return union(self.stop[back], self.start[back + 1])
 
 
 def life(case: Case, request: int) -> Life:
@@ -90,7 +84,25 @@ def life(case: Case, request: int) -> Life:
         confidence=float(part.confidence[rows].mean()) if len(rows) else 0.0,
         taken=taken,
         engine=_engine(case, request, step),
+        evicted=_evicted(case, request, Spans(start, stop), step, part.recomputed[rows]),
     )
+
+
+def _evicted(case: Case, request: int, own: Spans, step: Int32, recomputed: Int32) -> Spans:
+    """The gaps before steps that compute its tokens again. Where its blocks were still cached it comes back without: then the
+    gap of a request that was preempted in which the scheduler evicted somebody, the longest ones first.
+    """
+    if len(step) < 2:
+        return EMPTY
+    back = (recomputed[1:] > 0) & (recomputed[:-1] <= 0)
+    missing = int(case.capture.requests.preemptions[request]) - int(back.sum())
+    if missing > 0:
+        evictions = np.append(0, np.cumsum(case.capture.steps.preempted.clip(0)))
+        between = evictions[step[1:]] - evictions[np.minimum(step[:-1] + 1, step[1:])]
+        gap = np.where((between > 0) & ~back, own.start[1:] - own.stop[:-1], 0)
+        longest = np.argsort(gap)[-missing:]
+        back[longest[gap[longest] > 0]] = True
+    return union(own.stop[:-1][back], own.start[1:][back])
 
 
 def _queue(case: Case, request: int) -> tuple[int, int]:
@@ -113,8 +125,9 @@ def _first(case: Case, request: int, role: UInt8, stop: Int64) -> int:
 
 
 def _last(case: Case, request: int, stop: Int64, end: int) -> int:
-    """The end of its last step, else what the server says of its last token; never after its end."""
-    said = int(case.capture.requests.last_token[request])
+    """The end of its last step, else what the server says of its last token or its end; never after its end."""
+    table = case.capture.requests
+    said = int(table.last_token[request]) if table.last_token[request] != UNKNOWN else int(table.finished[request])
     last = int(stop.max()) if len(stop) else said
     return min(last, end) if UNKNOWN not in (last, end) else last
 

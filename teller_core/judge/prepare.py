@@ -20,6 +20,8 @@ TURNAROUND_TIMES = 4
 """A gap between two steps is the engine's turnaround up to this many times its usual one; what is longer is unexplained."""
 TURNAROUND_LEAST = 3_000_000
 """ns that a gap between two steps may always have: writing outputs and scheduling take milliseconds on a busy host."""
+OPENING = 2
+"""The steps in which a profiler allocates its buffers and looks up what it sees for the first time."""
 MIN_STEPS = 8
 """Fewer steps than this say nothing about what a step usually takes."""
 
@@ -66,8 +68,12 @@ class Counter:
         """float64: the growth in each ``[low, high)``, taking it as even within an interval."""
         return self._before(high) - self._before(low)
 
+    @cached_property
+    def _done(self) -> Float64:
+        return np.concatenate([np.zeros(1), np.cumsum(self.delta.astype(np.float64))])
+
     def _before(self, points: Int64) -> Float64:
-        done = np.concatenate([np.zeros(1), np.cumsum(self.delta.astype(np.float64))])
+        done = self._done
         index = np.searchsorted(self.start, points, "right")
         last = np.maximum(index - 1, 0)
         share = (np.minimum(points, self.stop[last]) - self.start[last]) / np.maximum(
@@ -112,6 +118,8 @@ class Case:
     """The row of ``assessment.requests`` by request position and metric."""
     profiled: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     """Which steps a profile overlaps."""
+    opening: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    """Those among them in which a profile was just beginning: it sets itself up in its first steps."""
     measured: dict[str, Any] = field(default_factory=dict[str, Any])
     """Measured once a capture by who needs it, by name."""
 
@@ -156,6 +164,7 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
             )
         },
         profiled=profiled,
+        opening=_opening(profiled, engines),
     )
 
 
@@ -172,6 +181,17 @@ def _engines(
         step = step[np.argsort(begin[step], kind="stable")]
         engines[number] = _engine(step.astype(np.int32), begin[step], stop[step], pauses)
     return engines
+
+
+def _opening(
+    profiled: "np.ndarray[tuple[int], np.dtype[np.bool_]]", engines: Mapping[int, Engine]
+) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    opening = np.zeros(len(profiled), np.bool_)
+    for engine in engines.values():
+        seen = profiled[engine.step]
+        before = np.concatenate([np.zeros(OPENING, np.bool_), seen])[: len(seen)]
+        opening[engine.step[seen & ~before]] = True
+    return opening
 
 
 def _engine(step: Int32, begin: Int64, stop: Int64, pauses: Mapping[str, Spans]) -> Engine:

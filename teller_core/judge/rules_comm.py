@@ -9,11 +9,16 @@ import numpy as np
 
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item
+from teller_core.judge.intervals import overlaps
 from teller_core.judge.prepare import CALM, Case
 from teller_core.judge.scene import Scene
 
 SLOWER = 3.0
-"""A link is degraded where messages take at least this many times what they take in the capture's calm steps."""
+"""A link is degraded where messages take at least this many times what they take in the capture's calm steps,"""
+SURPRISE = 4.0
+"""and this many robust standard deviations more, in log time: on a busy host healthy collectives vary widely, too."""
+MAD = 1.4826
+"""Makes the median absolute deviation of a normal distribution its standard deviation."""
 ALIKE = 0.5
 """All ranks are slow alike where the shortest time of a collective is at least this share of the longest."""
 WAITED = 0.5
@@ -122,7 +127,8 @@ def fabric_fallback(scene: Scene) -> Clue | None:
 def _link(case: Case) -> Link:
     """Collectives are told apart by (group, sequence); where that is unknown, by their order in the step."""
     table = case.capture.collectives
-    use = np.flatnonzero(table.step >= 0)
+    stalled = overlaps(case.stalls, table.start, table.start + table.dur) > 0  # a rank stood still for the recorder
+    use = np.flatnonzero((table.step >= 0) & ~stalled)
     empty = np.empty(0, np.int64)
     if not len(use):
         return Link(empty, empty, empty, empty, empty, float("nan"))
@@ -147,7 +153,9 @@ def _link(case: Case) -> Link:
 def _slow(seen: Link) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     if not len(seen.step):
         return np.zeros(0, np.bool_)
-    return seen.transfer >= SLOWER * seen.calm * seen.count
+    each = np.log(np.maximum(seen.transfer / seen.count, 1.0))
+    spread = MAD * float(np.median(np.abs(each - np.median(each))))
+    return each >= np.log(max(seen.calm, 1.0)) + max(np.log(SLOWER), SURPRISE * spread)
 
 
 def _unseen(scene: Scene, seen: Link, alike: "np.ndarray[tuple[int], np.dtype[np.bool_]]", added: Int64) -> int:
@@ -159,5 +167,6 @@ def _unseen(scene: Scene, seen: Link, alike: "np.ndarray[tuple[int], np.dtype[np
     if slow == UNKNOWN or not len(mine):
         return 0
     usual = int(np.median(added[alike]))
-    inside = (scene.case.begin[unseen] >= scene.low) & (scene.case.begin[unseen] < scene.high)
+    begin, stop = scene.case.begin[unseen], scene.case.stop[unseen]
+    inside = (begin >= scene.low) & (begin < scene.high) & (overlaps(scene.case.stalls, begin, stop) == 0)
     return int((inside & (2 * mine >= slow)).sum()) * usual

@@ -8,7 +8,6 @@ from teller_core.data.trace import Layer
 from teller_core.judge.evidence import COUNTED, RECORDED, SAMPLED, Clue, cost, count, ms, step_item
 from teller_core.judge.holds import Bool
 from teller_core.judge.intervals import common, overlaps, span
-from teller_core.judge.resources import resources
 from teller_core.judge.scene import Scene
 
 ONE_OPERATOR = 0.5
@@ -16,6 +15,8 @@ ONE_OPERATOR = 0.5
 SEEN = 0.15
 """Where suspicious spans of one operator make up this share of the overtime, it is charged with its share of all of it:
 spans are only suspicious where they stand out, and the operator was as slow in the steps between."""
+OFTEN = 3
+"""Steps in which it must stand out for that: once or twice is a hiccup, not a slow operator."""
 MOSTLY = 0.5
 """A device is idle for the host's sake where it stands still for this share of its profiled steps."""
 
@@ -112,7 +113,8 @@ def slow_operator(scene: Scene) -> Clue | None:
     mine = [row for row in rows.tolist() if table.name[row] == name]
     worst = max(mine, key=lambda row: int(table.excess[row]))
     left = int(scene.holds.rest[~scene.holds.gap].sum())
-    ns = left * added // everything if added >= SEEN * left else min(left, added)
+    often = len(set(table.step[mine].tolist())) >= OFTEN and added >= SEEN * left
+    ns = left * added // everything if often else min(left, added)
     layer = Layer(int(table.layer[worst])).name.lower()
     evidence = [
         cost("what its spans add to the steps", ns, kind="span"),
@@ -163,16 +165,20 @@ def interpreter_lock(scene: Scene) -> Clue | None:
 
 def observer_overhead(scene: Scene) -> Clue | None:
     """The recorder's own profiler was being stopped: no fault of the service."""
-    ns = scene.during(scene.case.stalls)
-    if ns <= 0:
+    stopping, opening = scene.during(scene.case.stalls), int(scene.holds.observed.sum())
+    if stopping + opening <= 0:
         return None
-    evidence = [cost("the recorder's profiler was being stopped", ns, kind="pause")]
-    return Clue("host.observer_overhead", ns, RECORDED, evidence, layer="python", tier=2)
+    evidence = [
+        cost("the recorder's profiler was being started or stopped", stopping + opening, kind="pause"),
+        cost("stops of the profiler", stopping, kind="pause"),
+        cost("overtime of the first steps of a profile", opening, kind="step", scope="its_steps"),
+    ]
+    return Clue("host.observer_overhead", stopping + opening, RECORDED, evidence, layer="python", tier=2)
 
 
 def step_overhead(scene: Scene) -> Clue | None:
     """Its device stood still for most of its profiled steps, while the host worked."""
-    parts = {part.part: part.ns for part in resources(scene.case, scene.life)}
+    parts = {part.part: part.ns for part in scene.resources}
     idle, host, busy = parts.get("device_idle"), parts.get("exposed_host"), parts.get("device_compute")
     if idle is None or host is None or busy is None:
         return None

@@ -25,10 +25,11 @@ def queue_saturation(scene: Scene) -> Clue | None:
     life = scene.life
     if UNKNOWN in (life.queued, life.launched) or not scene.span:
         return None
-    waited = overlap(span(life.queued, life.launched), scene.low, scene.high)
-    waited -= overlap(scene.case.stalls, life.queued, life.launched)
+    since = max(life.queued, int(life.engine.begin[0])) if life.engine and len(life.engine.begin) else life.queued
+    waited = overlap(span(since, life.launched), scene.low, scene.high)  # before its first step the engine was not up
+    waited -= overlap(scene.case.stalls, since, life.launched)
     held = scene.holds
-    inside = overlaps(span(life.queued, life.launched), held.low, held.high)
+    inside = overlaps(span(since, life.launched), held.low, held.high)
     charged = int((inside * (held.over - held.rest) // np.maximum(held.high - held.low, 1)).sum())
     first = int(held.took[0]) if len(held.took) else 0
     ns = waited - charged - first

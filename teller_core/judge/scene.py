@@ -12,6 +12,7 @@ from teller_core.judge.holds import Holds, beyond_calm, holds
 from teller_core.judge.intervals import Spans, overlap
 from teller_core.judge.life import Life, life
 from teller_core.judge.prepare import Case
+from teller_core.judge.resources import resources
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Scene:
     def phases(self) -> list[Part]:
         """The phases of the whole request."""
         return phases(self.case, self.life)
+
+    @cached_property
+    def resources(self) -> list[Part]:
+        """The resources of its steps."""
+        return resources(self.case, self.life)
 
     @cached_property
     def holds(self) -> Holds:
