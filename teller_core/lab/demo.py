@@ -19,6 +19,7 @@ from teller_core.lab.model import tiny_model
 from teller_core.lab.plan import CONNECTIONS, Plan, plan_episode
 from teller_core.lab.truth import Truth, find_truth, prefill_delays
 
+NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "tokenizers", "safetensors")
 START_S = 120.0
 WINDOW_S = 120.0
 STOP_S = 60.0
@@ -32,8 +33,9 @@ def run_episode(seed: int, fault: str | None, folder: Path, progress: Callable[[
     ``fault`` is one of ``plan.CAUSES``, or None for the seed's own. ``progress`` is told what goes on, never the fault.
     Raises MissingExtra without the lab extra, TellerError where the service does not come up or does not answer.
     """
-    if find_spec("transformers") is None or find_spec("torch") is None:
-        raise MissingExtra("The demo's service", "torch or transformers is missing", "Install teller-mcp[lab]")
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise MissingExtra("The demo's service", ", ".join(missing) + " is not installed", "Install teller-mcp[lab]")
     plan = plan_episode(seed, fault)
     with tempfile.TemporaryDirectory(prefix="teller-", dir=folder.parent, ignore_cleanup_errors=True) as scratch:
         model = tiny_model(Path(scratch))

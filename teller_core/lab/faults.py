@@ -12,6 +12,7 @@ from teller_core.lab.plan import Plan
 
 INJECT = Path(__file__).parent / "inject"
 WATCH_S = 0.05
+MOUNTS = Path("/proc/mounts")
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
 
@@ -70,7 +71,8 @@ def _burn(burners: int, task: Path, end: int, stop: threading.Event) -> list[Del
         before, since = _waited(task), time.time_ns()
         while time.time_ns() < end and not stop.wait(WATCH_S):
             after, now = _waited(task), time.time_ns()
-            seen.append(Delay(since, now, after - before))
+            lost = now - since if before is None or after is None else after - before
+            seen.append(Delay(min(since, now - lost), now, lost))  # a wait is counted when it ends
             before, since = after, now
     finally:
         for other in others:
@@ -79,14 +81,19 @@ def _burn(burners: int, task: Path, end: int, stop: threading.Event) -> list[Del
     return seen
 
 
-def _waited(task: Path) -> int:
-    """ns that a thread was ready to run and did not."""
-    return int((task / "schedstat").read_text().split()[1])
+def _waited(task: Path) -> int | None:
+    """ns that a thread was ready to run and did not; None where the system does not count it."""
+    try:
+        return int((task / "schedstat").read_text().split()[1])
+    except (OSError, IndexError):
+        return None
 
 
 def _on_disk(folder: Path) -> Path:
     """A folder on a real disk: forcing a file to memory costs nothing."""
-    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    if not MOUNTS.exists():
+        return folder
+    mounts = [line.split()[1:3] for line in MOUNTS.read_text().splitlines()]
 
     def in_memory(path: Path) -> bool:
         holding = [(len(point), kind) for point, kind in mounts if path.resolve().is_relative_to(point)]

@@ -40,6 +40,9 @@ def start(folder):
 
 
 def _run_thread(folder):
+    running = _thread["running"]
+    if running is not None and running.is_alive() and not _thread["stop"].is_set():
+        return  # two threads forked at once: the first has started it again
     stop = threading.Event()
     thread = threading.Thread(target=_watch, args=(folder, stop), daemon=True)
     _thread.update(running=thread, stop=stop)

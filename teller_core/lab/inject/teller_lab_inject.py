@@ -121,7 +121,7 @@ def _disk_stall(plan: dict[str, Any], note: Any, module: Any) -> None:
             start = time.time_ns()
             for turn in range(plan["most_writes"]):
                 os.pwrite(file, block, turn % BLOCKS * BLOCK)
-                os.fdatasync(file)
+                os.fsync(file)
                 if time.time_ns() - start > plan["stall_ms"] * 1e6:
                     break
             note(start)

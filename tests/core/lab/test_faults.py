@@ -1,0 +1,90 @@
+"""Faults from outside: they take a processor for real, they end, and a disk that is memory is not taken for one."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teller_core.collect.bundle import SHIM
+from teller_core.lab import faults
+from teller_core.lab.faults import Delay, logged, strike, write_plan
+from teller_core.lab.plan import plan_episode
+
+SPIN = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass"
+
+
+def test_burners_make_a_busy_thread_wait_and_leave_with_the_fault(tmp_path: Path) -> None:
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("this system does not count what threads wait for a processor")
+    severity = {"burners": 3 * (os.cpu_count() or 1)}
+    plan = replace(plan_episode(1, "cpu_hog"), strike=0.0, length=0.6, severity=severity)
+    with subprocess.Popen([sys.executable, "-c", SPIN]) as victim:
+        task = Path("/proc") / str(victim.pid) / "task" / str(victim.pid)
+        delays = strike(plan, tmp_path / "plan", task, threading.Event())
+    assert sum(delay.delay for delay in delays) > 100_000_000
+    assert all(0 <= delay.delay <= delay.stop - delay.start for delay in delays)
+    begin, end = map(int, (tmp_path / "plan.window").read_text().split())
+    assert end - begin == 600_000_000
+    children = subprocess.run(
+        ["ps", "--ppid", str(os.getpid()), "-o", "args="], capture_output=True, text=True, check=False
+    )
+    assert "while True" not in children.stdout
+
+
+def test_an_episode_that_ends_early_is_not_struck(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    assert strike(plan_episode(1, "cpu_hog"), tmp_path / "plan", Path("/proc/self/task/1"), stop) == []
+    assert not (tmp_path / "plan.window").exists()
+
+
+def test_the_injectors_log_is_read_as_delays(tmp_path: Path) -> None:
+    assert logged(tmp_path / "plan") == []
+    (tmp_path / "plan.log").write_text("100 250\n400 401\n")
+    assert logged(tmp_path / "plan") == [Delay(100, 250, 150), Delay(400, 401, 1)]
+
+
+def test_the_plan_for_the_service_names_a_file_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"a / ext4 rw 0 0\nb {tmp_path.resolve()} tmpfs rw 0 0\n")
+    monkeypatch.setattr(faults, "MOUNTS", mounts)
+    content = json.loads(write_plan(plan_episode(1, "disk_stall"), tmp_path).read_text())
+    assert not Path(content["file"]).is_relative_to(tmp_path)
+    mounts.write_text("a / ext4 rw 0 0\n")
+    content = json.loads(write_plan(plan_episode(1, "disk_stall"), tmp_path).read_text())
+    assert Path(content["file"]).parent == tmp_path
+
+
+HEAP = """
+import time
+import teller_lab_inject as inject
+end = time.monotonic() + 20
+worst = 0.0
+while time.monotonic() < end and not (inject.window[1] < time.time_ns() and inject.window[0] < 2**62):
+    before = time.monotonic()
+    sum(range(1000))
+    worst = max(worst, time.monotonic() - before)
+print(worst)
+"""
+
+
+def test_a_full_heap_stops_every_thread_while_it_is_collected(tmp_path: Path) -> None:
+    plan = tmp_path / "plan"
+    plan.write_text(json.dumps({"fault": "gc_pause", "objects": 400_000, "period_s": 0.1}))
+    now = time.time_ns()
+    (tmp_path / "plan.window").write_text(f"{now} {now + 3_000_000_000}")
+    variables = {"PYTHONPATH": f"{faults.INJECT}{os.pathsep}{SHIM}", "TELLER_LAB_PLAN": str(plan)}
+    done = subprocess.run(
+        [sys.executable, "-c", HEAP], env=variables, capture_output=True, text=True, check=True, timeout=60
+    )
+    delays = logged(plan)
+    assert delays
+    longest = max(delay.delay for delay in delays) / 1e9
+    assert longest > 0.01
+    assert float(done.stdout) > 0.5 * longest
