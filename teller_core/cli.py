@@ -40,8 +40,8 @@ INTERRUPTED = 130
 class Verbs:
     """What both mouths of TELLER, this one and the MCP server, ask of the core. Each raises TellerError."""
 
-    open_store: Callable[[Path, bool], AbstractContextManager[Any]]
-    """The store at a path; the second argument says whether it is only read, and then must be there."""
+    open_store: Callable[[Path, bool, float | None], AbstractContextManager[Any]]
+    """The store at a path; whether it is only read, and then must be there; and after how many seconds it refuses."""
     import_paths: "Callable[..., ImportReport]"
     list_captures: "Callable[..., CapturesReport]"
     slow: "Callable[..., SlowReport]"
@@ -57,7 +57,7 @@ def pipeline_verbs() -> Verbs:
     from teller_core.store.store import Store
 
     return Verbs(
-        open_store=lambda path, read_only: Store.open(path, read_only=read_only),
+        open_store=lambda path, read_only, deadline: Store.open(path, read_only=read_only, deadline_s=deadline),
         import_paths=pipeline.import_paths,
         list_captures=pipeline.list_captures,
         slow=pipeline.slow,
@@ -141,7 +141,7 @@ def _answer(
     # The path first: a wrong one is told at once.
     path = store_path(_option(given, "db"), os.environ)
     loaded = verbs()
-    with loaded.open_store(path, read_only) as store:
+    with loaded.open_store(path, read_only, None) as store:
         report = ask(loaded, store)
     _show(given, report)
     return 0

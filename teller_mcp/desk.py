@@ -9,6 +9,9 @@ from typing import Any
 from teller_core.cli import Verbs
 from teller_mcp.answers import Answer
 
+DEADLINE_S = 20.0
+"""Hosts give up after 60 s, and people before."""
+
 
 @dataclass(frozen=True)
 class Desk:
@@ -25,7 +28,7 @@ class Desk:
     def store(self, *, read_only: bool = True) -> Generator[tuple[Verbs, Any]]:
         """The verbs and an open store, closed afterwards. Calls run side by side in threads, so each opens its own."""
         verbs = self.verbs()
-        with verbs.open_store(self.store_path, read_only) as store:
+        with verbs.open_store(self.store_path, read_only, DEADLINE_S if read_only else None) as store:
             yield verbs, store
 
 
@@ -37,7 +40,7 @@ class ToolSpec:
     run: Callable[..., Answer]
     answer: type[Answer]
     read_only: bool = True
-    deadline_s: float = 20.0
+    deadline_s: float = DEADLINE_S
 
     @property
     def name(self) -> str:

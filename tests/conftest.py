@@ -217,7 +217,7 @@ def a_comparison() -> CompareReport:
 def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
     """Verbs that answer with the samples above, save for those in ``changes``."""
     usual: dict[str, Callable[..., Any]] = {
-        "open_store": lambda path, read_only: nullcontext(path),
+        "open_store": lambda path, read_only, deadline_s: nullcontext(path),
         "import_paths": lambda paths, store, **_: ImportReport(captures=[a_capture()]),
         "list_captures": lambda store: CapturesReport(captures=[a_capture()]),
         "slow": lambda store, *, limit, **_: a_table(limit),

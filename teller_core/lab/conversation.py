@@ -54,7 +54,7 @@ def headless(seed: int | None, fault: str | None, keep: Path | None, *, verbs: A
     """
     with _folder(keep) as folder:
         truth = _episode(seed, fault, folder, progress, progress)
-        with verbs.open_store(folder / "teller.db", False) as store:
+        with verbs.open_store(folder / "teller.db", False, None) as store:
             verbs.import_paths([folder / "bundle"], store)
             if truth.struck:
                 answers: list[WhyReport] = [verbs.why(store, name) for name in truth.struck]

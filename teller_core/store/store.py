@@ -6,6 +6,7 @@ sqlite-utils, which would cost it 0.1 s, as much as numpy.
 """
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,9 @@ from teller_core.store.questions import OperatorRows, SlowPage
 from teller_core.store.spans import find_tree, read_tree
 from teller_core.store.tables import read_window
 
+STEPS_BETWEEN_LOOKS = 100_000
+"""Steps of SQLite's machine between two looks at the clock: about a millisecond."""
+
 
 class Store:
     """One database file, open. For one thread at a time; opening costs under a millisecond, so open one where needed.
@@ -38,9 +42,10 @@ class Store:
         self._con = con
 
     @classmethod
-    def open(cls, path: Path, *, read_only: bool = False) -> Self:
+    def open(cls, path: Path, *, read_only: bool = False, deadline_s: float | None = None) -> Self:
         """The store at ``path``; made when it is not there, unless ``read_only``. A store of an older schema is upgraded.
 
+        What SQLite still does ``deadline_s`` seconds from now is refused: a thread cannot be stopped from outside.
         Raises StoreError for a file that is not ours, that is newer than this program, or that cannot be used.
         """
         path = Path(path)
@@ -49,6 +54,9 @@ class Store:
                 raise StoreError(f"the store {path.name!r}", "there is none yet", "Import something first")
             create(path, migrate)
         store = cls(path, connect(path, read_only=read_only))
+        if deadline_s is not None:
+            end = time.monotonic() + deadline_s
+            store._con.set_progress_handler(lambda: time.monotonic() > end, STEPS_BETWEEN_LOOKS)
         try:
             store._upgrade(read_only)
         except BaseException:

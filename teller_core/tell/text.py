@@ -233,7 +233,7 @@ def _saving(finding: Finding) -> str:
 def _evidence(item: EvidenceItem) -> str:
     unit = f" {item.unit}" if item.unit else ""
     parts = [
-        item.kind.replace("_", " ") + (f" {plain(item.name, LONGEST_NAME)}" if item.name else ""),
+        plain(item.name, LONGEST_NAME) if item.name else item.kind.replace("_", " "),
         f"step {item.step}" if item.step is not None and item.kind != "step" else "",
         f"{item.value:,.6g}{unit}" if item.value is not None else "",
         f"normally {item.normal:,.6g}{unit}" if item.normal is not None else "",

@@ -159,7 +159,7 @@ def test_options_may_stand_before_or_after_the_verb(
 ) -> None:
     opened: list[Path] = []
 
-    def open_store(path: Path, read_only: bool) -> Any:
+    def open_store(path: Path, read_only: bool, deadline_s: float | None) -> Any:
         from contextlib import nullcontext
 
         opened.append(path)

@@ -19,7 +19,7 @@ def test_a_verdict_shows_its_cause_its_evidence_its_fix_and_what_was_not_seen(sa
         "CAUSE FOUND  confidence 0.87",
         "tier T3, 12 of 30 steps profiled, mapping recorded",
         "1. Another process takes the CPU",
-        "span aten::mm, step 17, 811.9 ms, normally 21 ms, span 0:1234",
+        "- aten::mm, step 17, 811.9 ms, normally 21 ms, span 0:1234",
         "790.9 ms sooner (600.0 ms to 950.0 ms)",
         "Fix: Give the service cores of its own.",
         "No profile overlaps 18 of its 30 steps.",
