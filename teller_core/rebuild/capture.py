@@ -20,6 +20,7 @@ from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import annotated
 from teller_core.rebuild.collectives import bound_clocks, collective_table, find_calls, meetings
 from teller_core.rebuild.engines import Life, Place, lives
+from teller_core.rebuild.inferred import inferred_members
 from teller_core.rebuild.line_of_steps import Slot
 from teller_core.rebuild.ranks import build_ranks, trace_places
 from teller_core.rebuild.recorded import Parts, recorded_parts
@@ -56,8 +57,17 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     work = _on_one_clock(work, ranks)
     steps = with_work(untimed_steps(recording, slots, found, annotations, parts.evicted), work, problems)
     members = _members(parts)
-    whole = np.isin(np.arange(len(slots)), list(parts.named))
-    steps = with_members(steps, members, HowKnown.RECORDED, whole, problems)
+    steps = with_members(steps, members, HowKnown.RECORDED, problems)
+    guessed = inferred_members(
+        recording,
+        slots=slots,
+        found=found,
+        entries=registry.entries,
+        prompts=prompts,
+        steps=steps,
+        named=parts.named,
+    )
+    steps = with_members(steps, guessed, HowKnown.INFERRED, problems)
     requests, tokens = request_table(
         recording,
         registry.entries,
@@ -83,7 +93,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         steps=steps,
         work=work,
         requests=requests,
-        participation=participation(members, HowKnown.RECORDED),
+        participation=participation(members, guessed),
         tokens=tokens,
         lines=lines,
         pauses=build_pauses(recording),

@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ RAN = re.compile(r"gloo:(?!send|recv)")
 SYNCHRONOUS = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|barrier", re.IGNORECASE)
 """Collectives that end on no rank before all have begun. A broadcast may."""
 POINT_TO_POINT = re.compile(r"send|recv", re.IGNORECASE)
+UNBOUNDED = 1 << 62
 CALLED_BEFORE_NS = 5_000_000
 """A flight recorder notes a call this shortly before the collective runs, or the two are not the same."""
 
@@ -76,9 +78,9 @@ def _of_rank(i: int, rank: Rank, work: StepWork) -> list[Call]:
         runs = np.array([RAN.match(name) is not None for name in trace.names], dtype=np.bool_)
         rows = rows[runs[trace.name[rows]]]
     rows = rows[np.argsort(trace.start[rows], kind="stable")]
-    steps = _steps_of(rows, trace.start[rows], i, work)
+    steps, names = _steps_of(rows, trace.start[rows], i, work), list(trace.names)
     return [
-        Call(i, row, step, start, dur, trace.names[name], None)
+        Call(i, row, step, start, dur, names[name], None)
         for row, step, start, dur, name in zip(
             rows.tolist(), steps.tolist(), trace.start[rows].tolist(), trace.dur[rows].tolist(), trace.name[rows].tolist(),
             strict=True,
@@ -163,39 +165,41 @@ def meetings(calls: Iterable[Call]) -> dict[Key, list[Call]]:
 
 
 def bound_clocks(ranks: Sequence[Rank], met: Mapping[Key, Sequence[Call]], problems: Counter[str]) -> list[Rank]:
-    """Ranks with the shift to the clock of the first and a bound of its error, as far as their meetings tell.
+    """Ranks with the shift to the clock of the first one's process and a bound of its error, as far as meetings tell.
 
-    Ranks of one machine share a clock already: meetings only check it. Problems: ``clocks_contradict_collectives``.
+    Processes of one machine share a clock already: meetings only check it. Problems: ``clocks_contradict_collectives``.
     """
-    bounded = list(ranks)
-    done = {0}
-    grew = True
-    while grew:
-        grew = False
-        for i, rank in enumerate(bounded):
-            anchor = next((a for a in sorted(done) if a != i and _window(a, i, met) is not None), None)
-            if i in done or anchor is None:
-                continue
-            bounded[i] = _bounded(rank, bounded[anchor], _window(anchor, i, met), problems)
-            done.add(i)
-            grew = True
-    return bounded
+    of_rank = [Place(rank.host, rank.pid) for rank in ranks]
+    told: dict[Place, Rank] = {}
+    windows = _windows(met, of_rank)
+    for where in dict.fromkeys(of_rank):
+        rank = ranks[of_rank.index(where)]
+        anchor = next((a for a in told if (a, where) in windows and told[a].clock_error != UNKNOWN), None)
+        if not told:
+            told[where] = replace(rank, clock_error=0)
+        elif anchor is not None:
+            told[where] = _bounded(rank, told[anchor], windows[anchor, where], problems)
+        else:
+            told[where] = rank
+    return [
+        replace(rank, shift=told[where].shift, clock_error=told[where].clock_error)
+        for rank, where in zip(ranks, of_rank, strict=True)
+    ]
 
 
-def _window(anchor: int, rank: int, met: Mapping[Key, Sequence[Call]]) -> tuple[int, int] | None:
-    """[low, high] of what must be added to the clock of ``rank`` to have that of ``anchor``."""
-    low, high = -(1 << 62), 1 << 62
-    for key, calls in met.items():
-        of = {call.rank: call for call in calls}
-        if anchor in of and rank in of and SYNCHRONOUS.search(of[rank].name or key.group):
-            a, b = of[anchor], of[rank]
-            low, high = max(low, a.start - (b.start + b.dur)), min(high, a.start + a.dur - b.start)
-    return None if low == -(1 << 62) else (low, high)
+def _windows(met: Mapping[Key, Sequence[Call]], of_rank: Sequence[Place]) -> dict[tuple[Place, Place], tuple[int, int]]:
+    """For each two processes that met, [low, high] of what must be added to the second's clock to have the first's."""
+    windows: dict[tuple[Place, Place], tuple[int, int]] = {}
+    for calls in met.values():
+        for a, b in permutations(calls, 2):
+            if SYNCHRONOUS.search(b.name):
+                pair = (of_rank[a.rank], of_rank[b.rank])
+                low, high = windows.get(pair, (-UNBOUNDED, UNBOUNDED))
+                windows[pair] = (max(low, a.start - (b.start + b.dur)), min(high, a.start + a.dur - b.start))
+    return windows
 
 
-def _bounded(rank: Rank, anchor: Rank, window: tuple[int, int] | None, problems: Counter[str]) -> Rank:
-    if window is None or anchor.clock_error == UNKNOWN:
-        return rank
+def _bounded(rank: Rank, anchor: Rank, window: tuple[int, int], problems: Counter[str]) -> Rank:
     low, high = window[0] + anchor.shift, window[1] + anchor.shift
     if rank.host == anchor.host and rank.clock_error != UNKNOWN:
         wrong = low > rank.clock_error or high < -rank.clock_error

@@ -121,10 +121,10 @@ class Members(NamedTuple):
     confidence: "npt.NDArray[np.float64]"
 
 
-def with_members(
-    steps: Steps, members: Members, how: HowKnown, whole: "npt.NDArray[np.bool_]", problems: Counter[str]
-) -> Steps:
-    """``steps`` with what its ``members`` tell: mapping and confidence where ``whole``, counts and KV tokens where missing.
+def with_members(steps: Steps, members: Members, how: HowKnown, problems: Counter[str]) -> Steps:
+    """``steps`` with what its ``members`` tell: mapping and confidence, counts and KV tokens where missing.
+
+    The confidence of an inferred step is that of its pairs, summed over the requests that its counts show.
 
     Problems: ``roles_disagree_with_line``: a line counts other prefills than the decisions give, evictions aside.
     """
@@ -152,8 +152,8 @@ def with_members(
         generation_requests=counted[2].astype(np.int32),
         generation_tokens=counted[3].astype(np.int32),
         kv_tokens=np.where(steps.kv_tokens >= 0, steps.kv_tokens, _kv_tokens(members, size)),
-        mapping=np.where(whole, np.uint8(how), steps.mapping).astype(np.uint8),
-        confidence=np.where(whole, _least(members, size), steps.confidence),
+        mapping=np.where(recorded, np.uint8(how), steps.mapping).astype(np.uint8),
+        confidence=np.where(recorded, _share(steps, members, size), steps.confidence),
     )
 
 
@@ -173,21 +173,25 @@ def _kv_tokens(members: Members, size: int) -> Int64:
     return np.where(unknown | none, -1, total)
 
 
-def _least(members: Members, size: int) -> "npt.NDArray[np.float64]":
-    least = np.ones(size, dtype=np.float64)
-    np.minimum.at(least, members.step, members.confidence)
-    return least
+def _share(steps: Steps, members: Members, size: int) -> "npt.NDArray[np.float64]":
+    sure = np.bincount(members.step, weights=members.confidence, minlength=size)
+    named = np.bincount(members.step, minlength=size)
+    shown = steps.context_requests + steps.generation_requests
+    return sure / np.maximum(1, np.where(sure < named, np.maximum(named, shown), named))
 
 
-def participation(members: Members, how: HowKnown) -> Participation:
+def participation(recorded: Members, inferred: Members) -> Participation:
     """The pairs as a table, ordered by step and request."""
-    order = np.lexsort((members.request, members.step))
+    how = np.repeat([int(HowKnown.RECORDED), int(HowKnown.INFERRED)], [len(recorded.step), len(inferred.step)])
+    whole = [np.concatenate([getattr(recorded, name), getattr(inferred, name)]) for name in Members._fields[:-1]]
+    both = Members(*whole, confidence=np.concatenate([recorded.confidence, inferred.confidence]))
+    order = np.lexsort((both.request, both.step))
     return Participation(
-        members.step[order].astype(np.int32),
-        members.request[order].astype(np.int32),
-        members.tokens[order].astype(np.int32),
-        members.recomputed[order].astype(np.int32),
-        members.role[order].astype(np.uint8),
-        np.full(len(order), int(how), dtype=np.uint8),
-        members.confidence[order],
+        both.step[order].astype(np.int32),
+        both.request[order].astype(np.int32),
+        both.tokens[order].astype(np.int32),
+        both.recomputed[order].astype(np.int32),
+        both.role[order].astype(np.uint8),
+        how[order].astype(np.uint8),
+        both.confidence[order],
     )
