@@ -21,6 +21,7 @@ CHUNK_ROWS = 16_384
 """Rows of a column in one chunk."""
 LEVEL = 1
 _HEADER = struct.Struct("<BBBIQ")
+HEAD = _HEADER.size
 _DTYPES: tuple[np.dtype[Any], ...] = tuple(np.dtype(name) for name in ("int64", "int32", "uint8", "float64"))
 _DELTA, _OFFSET = 0, 1
 
@@ -65,6 +66,14 @@ def decode(blob: bytes, unpress: zstandard.ZstdDecompressor, low: int = 0, high:
     wide = (np.cumsum(_unzigzag(small))[low:] if kind == _DELTA else small.view(np.int64)) + start
     meant = _DTYPES[int(dtype)]
     return wide.view(meant) if meant.itemsize == 8 else wide.astype(meant)
+
+
+def first_value(head: bytes) -> int:
+    """The first value of a chunk kept as differences, from its first HEAD bytes."""
+    if len(head) != HEAD:
+        raise damaged()
+    base = int(_HEADER.unpack(head)[4])
+    return base - 2**64 if base >= 2**63 else base
 
 
 def chunks_of(column: Array, *, delta: bool) -> Iterator[bytes]:

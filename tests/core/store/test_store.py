@@ -1,6 +1,7 @@
 """What is kept is found again: by prefix, by page, by name, by window."""
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teller_core.data.steps import Requests, Steps
-from teller_core.data.table import UNKNOWN
+from teller_core.data.table import UNKNOWN, take
 from teller_core.errors import InputError, StoreError, UnknownName
 from teller_core.store.store import Store
 from tests.core.store.made import answer_of, assessment_of, capture_of, differences, filled, report_of, tree_of
@@ -68,24 +69,29 @@ def test_an_id_that_is_not_there_is_refused_by_every_question(store: Store):
             ask("ffff")
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory):
+    with Store.open(tmp_path_factory.mktemp("store") / "teller.db") as opened:
+        yield opened
+
+
+_numbers = count()
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.just(UNKNOWN) | st.integers(0, 4), max_size=9), st.integers(1, 4))
-def test_pages_of_the_slow_list_are_the_sorted_list_whatever_their_size(
-    tmp_path_factory: pytest.TempPathFactory, values: list[int], limit: int
-):
-    path = tmp_path_factory.mktemp("slow") / "teller.db"
-    capture = capture_of("0a", requests=len(values))
-    with Store.open(path) as store:
-        store.save(capture, assessment_of({"e2e": values}), [], report_of(capture))
-        found, cursor = list[tuple[int, int | None]](), None
-        while True:
-            page = store.slow_rows("0a", "e2e", limit, cursor)
-            assert page.total == len(values)
-            assert len(page.rows) <= limit
-            found += [(row.request, row.value) for row in page.rows]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+def test_pages_of_the_slow_list_are_the_sorted_list_whatever_their_size(shared: Store, values: list[int], limit: int):
+    capture = capture_of(f"{next(_numbers):x}", requests=len(values))
+    shared.save(capture, assessment_of({"e2e": values}), [], report_of(capture))
+    found, cursor = list[tuple[int, int | None]](), None
+    while True:
+        page = shared.slow_rows(capture.id, "e2e", limit, cursor)
+        assert page.total == len(values)
+        assert len(page.rows) <= limit
+        found += [(row.request, row.value) for row in page.rows]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
     known = sorted((i + 1 for i, value in enumerate(values) if value != UNKNOWN), key=lambda i: (-values[i - 1], i))
     assert found == [(i, values[i - 1]) for i in known] + [(i + 1, None) for i, v in enumerate(values) if v == UNKNOWN]
 
@@ -172,6 +178,16 @@ def test_windows_of_steps_hold_what_the_whole_tables_hold_there(store: Store):
     assert part.request.tolist() == [0, 1, 2] * 3
     assert store.participation("0a", 9, 12).step.tolist() == []
     assert differences(store.participation("0a"), capture.participation) == []
+
+
+@pytest.mark.parametrize(
+    "window", [(0, 1), (99, 101), (163, 165), (164, 400), (0, 400), (399, 999), (500, 600), (7, 7)]
+)
+def test_a_window_of_steps_may_begin_and_end_in_any_chunk(store: Store, window: tuple[int, int]):
+    capture = capture_of("0a", requests=100, steps=400)
+    store.save(capture, assessment_of({}), [], report_of(capture))
+    inside = (capture.participation.step >= window[0]) & (capture.participation.step < window[1])
+    assert differences(store.participation("0a", *window), take(capture.participation, inside)) == []
 
 
 @pytest.mark.parametrize(
