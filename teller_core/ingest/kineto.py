@@ -59,7 +59,7 @@ def read(path: Path, *, progress: Callable[[int], None] | None = None) -> Trace:
             _document(window, found, progress or (lambda _: None))
         except FormatError as error:
             kept = found.collected.complete
-            salvage = f", after {kept} complete events" if kept else ""
+            salvage = f", after at least {kept} complete events" if kept else ""
             raise FormatError(error.what, f"{error.why}{salvage}", error.next_step) from None
     if not found.has_events:
         raise FormatError(path.name, "JSON without a traceEvents list", "Name a trace of the PyTorch profiler")
@@ -120,6 +120,7 @@ def _events(window: "Window", found: _Found, progress: Callable[[int], None]) ->
     while True:
         stopped, window.low = found.collected.scan(window.data, window.low, window.high)
         if stopped == DONE:
+            progress(window.source.on_disk)
             return
         if stopped == ROOM:
             found.collected.make_room(window.high - window.low)

@@ -25,6 +25,9 @@ EXPANSION_GRACE = 256 << 20
 MAX_ZSTD_WINDOW = 128 << 20
 """Bytes a zstd frame may ask to be kept in memory."""
 
+PIECE = 1 << 15
+"""Bytes asked of a decompressor at once: those before the end of a cut file are lost up to this many."""
+
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 DAMAGED = (zlib.error, cast(type[Exception], igzip_lib.IsalError), ZstdError, OSError)
@@ -35,6 +38,7 @@ class ReadInto(Protocol):
     """What a stream of expanded bytes must do."""
 
     def readinto(self, view: memoryview, /) -> int | None: ...
+    def readinto1(self, view: memoryview, /) -> int | None: ...
 
 
 @dataclass
@@ -73,7 +77,7 @@ class Source:
 
     def _read(self, view: memoryview) -> int:
         try:
-            return self.stream.readinto(view) or 0
+            return self.stream.readinto1(view[:PIECE]) or 0 if self.compressed else self.stream.readinto(view) or 0
         except EOFError:
             self.failure = FormatError(
                 self.path.name, "the compressed data ends early", "Copy or record the file again"

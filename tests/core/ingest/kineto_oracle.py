@@ -89,10 +89,10 @@ def told(content: bytes) -> Told:
             other[KINDS.get(str(event["ph"]), "unknown")] += 1
         else:
             row = _row(cast(dict[str, Any], event), base)
-            if isinstance(row, str):
-                problems[row] += 1
-            else:
+            if isinstance(row, Row):
                 rows.append(row)
+            else:
+                problems[row] += 1
     return Told(rows, dict(problems), dict(other), len(events), base)
 
 
@@ -120,7 +120,7 @@ def rows_of(trace: Trace) -> list[Row]:
     ]  # fmt: skip
 
 
-def _row(event: dict[str, Any], base: int) -> Row | str:
+def _row(event: dict[str, Any], base: int) -> Row | str:  # noqa: PLR0911 - a list of refusals, in their order
     times: list[int] = []
     for key in ("ts", "dur"):
         if key not in event:

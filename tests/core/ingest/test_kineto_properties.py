@@ -202,7 +202,7 @@ def test_any_bytes_are_refused_or_read(content: bytes) -> None:
 
 
 SMALL = b"""{"schemaVersion": 1, "traceEvents": [
-  {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10.001, "dur": 5.5, "args": {"Input Dims": [[1], []]}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10.001, "dur": 5.5, "args": {"l": [[1], []]}},
   {"ph": "X", "cat": "kernel", "name": "k\\u00e9\\"", "pid": 0, "tid": 7, "ts": 12, "dur": 1e1, "args": {"correlation": 3}}
 ], "traceName": "t"}"""
 
