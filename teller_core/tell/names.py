@@ -1,0 +1,84 @@
+"""Names of operators and kernels, cleaned and shortened for people. They come from traces: text, never trusted."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+LONGEST = 80
+INPUT = 4096
+"""Characters of a raw name that are looked at: real kernel names reach a few thousand."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+"""Control characters, line separators, invisible and direction-changing characters, and halves of surrogate pairs."""
+RETURNS = re.compile(r"^(?:void|int|float|double|bool|auto|char|long|unsigned|static|std::[\w:]+)\s+")
+TEMPLATED = re.compile(r"[A-Za-z_]\w*(?:::|<)")
+"""What makes a name C++: an identifier followed by a scope or template arguments."""
+ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
+MANGLED_LENGTH = re.compile(r"\d+")
+OPERATORS = ("operator<<", "operator<=", "operator<", "operator>>", "operator>=", "operator->", "operator>")
+
+
+@lru_cache(maxsize=4096)
+def shorten(name: str, longest: int = LONGEST) -> str:
+    """``name`` on one line, C++ brought to its function without template arguments and parameters, at most ``longest``
+    characters, the end kept where it tells more. Never raises; an empty name is ``(no name)``.
+    """
+    clean = CONTROL.sub(" ", name[:INPUT]).strip()
+    if clean.startswith(("_Z", "__Z")):
+        clean = demangled(clean)
+    if TEMPLATED.search(clean) and not clean.startswith("nn.Module"):
+        clean = _function(ANONYMOUS.sub("", clean))
+    if not clean:
+        return "(no name)"
+    return clean if len(clean) <= longest else _cut(clean, longest)
+
+
+def demangled(name: str) -> str:
+    """The scopes and the function of an Itanium-mangled C++ name, without template arguments and parameters; ``name`` itself
+    where it is not of that form.
+    """
+    parts = list(_identifiers(name[name.index("_Z") + 2 :]))
+    return "::".join(part for part in parts if not part.startswith("_GLOBAL__N")) or name
+
+
+def _identifiers(body: str) -> Iterator[str]:
+    """The length-prefixed identifiers of the name itself: up to where its template arguments or parameters begin."""
+    nested = body.startswith("N")
+    at = 1 if nested else 0
+    while at < len(body) and body[at] in "rVKSt":
+        at += 1
+    while at < len(body) and (found := MANGLED_LENGTH.match(body, at)):
+        low = found.end()
+        high = low + int(found.group())
+        if high > len(body):
+            return
+        yield body[low:high]
+        at = high
+        if not nested:
+            return
+
+
+def _function(name: str) -> str:
+    """A demangled C++ signature without return type, template arguments and parameters."""
+    kept: list[str] = []
+    depth = 0
+    for at, character in enumerate(name):
+        if character == "<" and not _is_operator(name, at):
+            depth += 1
+        elif character == ">" and depth and name[at - 1] != "-":
+            depth -= 1
+        elif character == "(" and not depth and kept and not name.startswith("(anonymous", at):
+            break
+        elif not depth:
+            kept.append(character)
+    return RETURNS.sub("", "".join(kept).strip()) or name
+
+
+def _is_operator(name: str, at: int) -> bool:
+    return any(name.startswith(op, at - len("operator")) for op in OPERATORS if at >= len("operator"))
+
+
+def _cut(name: str, longest: int) -> str:
+    """The beginning of a plain name; the function and its nearest scopes of a scoped one."""
+    if "::" not in name:
+        return name[: longest - 1] + "…"
+    return "…" + name[-(longest - 1) :]

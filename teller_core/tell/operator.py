@@ -1,0 +1,199 @@
+"""An operator explained: what it is, how it does in each place, and where it was slowest."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.assessment import Baselines
+from teller_core.data.causes import causes
+from teller_core.data.report import OperatorPlace, OperatorReport, SliceLine
+from teller_core.data.table import Int32, Int64, take
+from teller_core.data.trace import Layer
+from teller_core.data.tree import ROOT, Tree
+from teller_core.errors import UnknownName
+from teller_core.tell.families import family_of
+from teller_core.tell.names import shorten
+
+SLOWEST = 3
+"""Instances shown a place."""
+PLACES = 8
+"""Places shown, those with most time first."""
+NEIGHBORS = 5
+"""Names shown of what launches it and of what it launches."""
+P95_COUNT = 20
+"""Fewer calls than this have no 95th percentile to speak of."""
+NTH = re.compile(r" ?#\d+$")
+DIGITS = re.compile(r"\d+")
+
+
+class RankSpans(NamedTuple):
+    """One rank's spans. ``rank``: position in ``Capture.ranks``; ``steps``: row ranges of its steps as (low, high, begin ns)."""
+
+    rank: int
+    tree: Tree
+    steps: Sequence[tuple[int, int, int]] = ()
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Every call of the operator on one rank: ``row``, ``start``, ``dur``, ``own`` (ns), ``since`` ns: the begin of its step."""
+
+    rank: int
+    row: Int64
+    start: Int64
+    dur: Int64
+    own: Int64
+    since: Int64
+
+
+def explain_operator(
+    name: str, baselines: Baselines, ranks: Sequence[RankSpans], *, capture: str, suggestions: Sequence[str] = ()
+) -> OperatorReport:
+    """What ``name`` is and how it does in one capture.
+
+    ``baselines``: its rows, or all of the capture's; ``ranks``: the spans to look for its slowest calls in, empty to do
+    without them; ``suggestions``: names like it, for a capture that does not have it. Raises UnknownName for such a one.
+    """
+    mine = take(baselines, np.array([_same(name, other) for other in baselines.name], dtype=np.bool_))
+    if not mine.name:
+        near = f"{len(suggestions)} others contain it" if suggestions else "none contains it"
+        raise UnknownName("the operator", f"no span of the capture has this name; {near}", "Take a name from a slice")
+    layer = int(np.bincount(mine.layer, weights=mine.total).argmax())
+    calls = [_calls(rank, name) for rank in ranks]
+    family = family_of(mine.name[0])
+    whole = float(baselines.total[baselines.layer == layer].sum())
+    above, below = _neighbors(ranks, calls)
+    return OperatorReport(
+        capture=capture,
+        name=shorten(mine.name[0]),
+        layer=Layer(layer).name.lower(),
+        what_it_is=family.what if family else "This table of operators does not know it.",
+        calls=int(mine.count.sum()),
+        total_ms=_ms(float(mine.total.sum())),
+        share=round(float(mine.total.sum()) / whole, 4) if whole > 0 and len(baselines.name) > len(mine.name) else None,
+        places=_places(mine, ranks, calls),
+        launched_by=above,
+        launches=below,
+        usual_troubles=[f"{c}: {causes()[c].title}" for c in (family.troubles if family else ()) if c in causes()],
+        note=_note(mine, ranks),
+    )
+
+
+def _same(name: str, other: str) -> bool:
+    return name in (other, shorten(other))
+
+
+def _calls(rank: RankSpans, name: str) -> _Calls:
+    trace = rank.tree.trace
+    wanted = [i for i, other in enumerate(trace.names) if _same(name, other)]
+    row = np.flatnonzero(np.isin(trace.name, np.array(wanted, dtype=np.int32))).astype(np.int64)
+    since = trace.start[row].copy() if len(row) else np.empty(0, dtype=np.int64)
+    for low, high, begin in rank.steps:
+        first, last = np.searchsorted(row, [low, high])
+        since[first:last] = begin
+    own = rank.tree.self_time()[row]
+    return _Calls(rank.rank, row, trace.start[row], trace.dur[row], own, since)
+
+
+def _places(mine: Baselines, ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> list[OperatorPlace]:
+    order = np.argsort(-mine.total, kind="stable")[:PLACES]
+    parents = [_last(mine.place[i]) for i in range(len(mine.name))]
+    by_parent = _by_parent(ranks, calls)
+    out: list[OperatorPlace] = []
+    for i in map(int, order):
+        same = by_parent.pop(parents[i], [])
+        alone = parents.count(parents[i]) == 1 and len(same) >= P95_COUNT
+        out.append(
+            OperatorPlace(
+                place=mine.place[i],
+                phase=mine.phase[i] or "any",
+                count=int(mine.count[i]),
+                total_ms=_ms(float(mine.total[i])),
+                median_ms=_ms(float(mine.median[i])),
+                p95_ms=_ms(float(np.percentile([call.self_ms for call in same], 95)) * 1e6) if alone else None,
+                slowest=sorted(same, key=lambda call: -call.self_ms)[:SLOWEST],
+            )
+        )
+    return out
+
+
+def _last(place: str) -> str:
+    """The name right above an operator at ``place``."""
+    return NTH.sub("", place).rpartition(" > ")[2]
+
+
+def _by_parent(ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> dict[str, list[SliceLine]]:
+    """Every call as a line, by the name above it as places give it (numbers of layers left out)."""
+    out: dict[str, list[SliceLine]] = {}
+    for rank, mine in zip(ranks, calls, strict=True):
+        trace = rank.tree.trace
+        for i, row in enumerate(mine.row.tolist()):
+            name, above = trace.names[int(trace.name[row])], _above(rank.tree, row)
+            line = SliceLine(
+                handle=f"{mine.rank}:{row}",
+                depth=0,
+                text=shorten(name),
+                layer=Layer(int(trace.layer[row])).name.lower(),
+                start_ms=_ms(float(mine.start[i] - mine.since[i])),
+                dur_ms=_ms(float(mine.dur[i])),
+                self_ms=_ms(float(mine.own[i])),
+                residual=None,
+            )
+            out.setdefault(above, []).append(line)
+    return out
+
+
+def _above(tree: Tree, row: int) -> str:
+    """The name of the nearest span over ``row`` that is no Python function, as places give it; empty for none."""
+    trace = tree.trace
+    while (row := int(tree.parent[row])) != ROOT:
+        name, layer = trace.names[int(trace.name[row])], int(trace.layer[row])
+        if layer != Layer.PYTHON or name.startswith("nn.Module"):
+            counted = layer in (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
+            return DIGITS.sub("#", name)[:80] if counted else name[:80]
+    return ""
+
+
+def _neighbors(ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> tuple[list[str], list[str]]:
+    """The most frequent names right above the calls and right below them, as ``name xN``."""
+    above: Counter[str] = Counter()
+    below: Counter[str] = Counter()
+    for rank, mine in zip(ranks, calls, strict=True):
+        tree, names = rank.tree, rank.tree.trace.names
+        parent = tree.parent[mine.row]
+        above.update(_counted(names, tree.trace.name[parent[parent != ROOT]]))
+        child = np.flatnonzero(np.isin(tree.parent, mine.row.astype(np.int32)))
+        below.update(_counted(names, tree.trace.name[child]))
+    return _most(above), _most(below)
+
+
+def _counted(names: Sequence[str], used: Int32) -> dict[str, int]:
+    count = np.bincount(used, minlength=len(names))
+    out: dict[str, int] = {}
+    for i in np.flatnonzero(count).tolist():
+        out[shorten(names[i])] = out.get(shorten(names[i]), 0) + int(count[i])
+    return out
+
+
+def _most(counter: Counter[str]) -> list[str]:
+    return [f"{name} x{count}" for name, count in counter.most_common(NEIGHBORS)]
+
+
+def _note(mine: Baselines, ranks: Sequence[RankSpans]) -> str:
+    notes: list[str] = []
+    if len(mine.name) > PLACES:
+        notes.append(f"{len(mine.name) - PLACES} more places are not shown")
+    if not ranks:
+        notes.append("the spans were not read: no slowest calls, and nothing about what launches it")
+    else:
+        notes.append("slowest calls stand at the first place below the same name, whatever their phase")
+    notes.append("times are own times: without what the operator calls")
+    return "; ".join(notes)
+
+
+def _ms(ns: float) -> float:
+    return round(ns / 1e6, 6)
