@@ -81,7 +81,7 @@ def _with_long_prompts(
 def _severity(chance: random.Random, fault: str) -> Mapping[str, float]:
     match fault:
         case "cpu_hog":
-            return {"burners": chance.choice((4, 5, 6))}
+            return {"burners": chance.choice((3, 4, 5))}
         case "gc_pause":
             return {"objects": chance.randint(600_000, 1_100_000), "period_s": chance.uniform(0.35, 0.6)}
         case "slow_operator":

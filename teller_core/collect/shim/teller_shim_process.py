@@ -28,14 +28,14 @@ def start(folder):
     imports.watch()
     for engine in (teller_shim_vllm, teller_shim_transformers, teller_shim_nvtx):
         guarded(engine.__name__, engine.install)
-    imports.when_imported("multiprocessing.util", _multiprocessing)
+    imports.when_imported("multiprocessing.util", lambda module: _multiprocessing(module, folder))
     gc.callbacks.append(_collection)
     os.register_at_fork(
         before=lambda: guarded("fork", _before_fork),
         after_in_parent=lambda: guarded("fork", _run_thread, folder),
         after_in_child=lambda: guarded("fork", _in_child, folder),
     )
-    atexit.register(lambda: guarded("end", _end))
+    atexit.register(lambda: guarded("end", _end, folder))
     _run_thread(folder)
 
 
@@ -90,15 +90,19 @@ def _collection(phase, info):
         events.add("G", began, "gc", fields)
 
 
-def _multiprocessing(module):
+def _multiprocessing(module, folder):
     """Forked workers leave by ``os._exit``, which runs no ``atexit``."""
 
     def finalize(_):
-        module.Finalize(None, lambda: guarded("end", _end), exitpriority=-1000)
+        module.Finalize(None, lambda: guarded("end", _end, folder), exitpriority=-1000)
 
     module.register_after_fork(_end, finalize)
 
 
-def _end():
+def _end(folder):
+    """No thread of ours may still run while the interpreter goes away, and an open window must not be lost."""
+    _thread["stop"].set()
+    _thread["running"].join(0.5)
+    guarded("profile", profile.finish, folder)
     events.instant("process_end", anchor=events.anchor())
     events.flush()

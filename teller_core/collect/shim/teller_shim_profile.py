@@ -25,6 +25,12 @@ def obey(folder):
         _open_window(os.path.join(folder, "PROFILE"))
 
 
+def finish(folder):
+    """Close the window that is open, if one is."""
+    if _window["profiler"] is not None:
+        _close(folder)
+
+
 def after_fork():
     """A window of the parent is not this child's."""
     _window.update(profiler=None, asked=None)

@@ -112,3 +112,22 @@ threading.Event().wait(100)
     assert operators
     assert {event["tid"] for event in operators} != {service.process.pid}
     assert 0 < stop["cost"] <= stop["t"] - stop["begin"] + 1_000_000
+
+
+@pytest.mark.slow
+def test_a_window_still_open_when_the_program_ends_is_not_lost(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = """
+import pathlib, sys, torch
+cap = pathlib.Path(sys.argv[1])
+while not any("profile_start" in file.read_text() for file in cap.glob("host-*")):
+    torch.ones(8) + 1
+torch.ones(8) + 1
+"""
+    cap = tmp_path / "b" / "cap"
+    with record([sys.executable, "-c", code, str(cap)], tmp_path / "b", {"OMP_NUM_THREADS": "1"}) as service:
+        open_window(service.cap, 600)
+        assert service.process.wait() == 0
+    (trace,) = cap.glob("torch-*.json.gz")
+    assert "aten::add" in gzip.decompress(trace.read_bytes()).decode()
+    assert not events(cap, "hook_error")
