@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import Field
 
@@ -106,9 +106,26 @@ def is_plain(name: str) -> bool:
     return 0 < len(name) <= 120 and name.isprintable()
 
 
-def to_text(answer: Model) -> str:
-    """``answer`` as compact JSON, the text that goes over the wire."""
-    return json.dumps(answer.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+def content_of(answer: Model) -> dict[str, Any]:
+    """What goes over the wire: ``answer`` without control, escape, bidirectional and zero-width characters. They hide
+    text from people that models read, and reading cleans names already; what a reader forgets ends here.
+    """
+    return {key: _visible(value) for key, value in answer.model_dump(mode="json").items()}
+
+
+def to_text(content: dict[str, Any]) -> str:
+    """``content`` as compact JSON."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isprintable() else "".join(letter if letter.isprintable() else " " for letter in value)
+    if isinstance(value, list):
+        return [_visible(item) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {_visible(key): _visible(item) for key, item in cast(dict[str, Any], value).items()}
+    return value
 
 
 def fit(answer: A, limit: int, cuts: Sequence[tuple[str, int]]) -> A:
@@ -131,7 +148,7 @@ def fit(answer: A, limit: int, cuts: Sequence[tuple[str, int]]) -> A:
 
 
 def _size(data: dict[str, Any], dropped: dict[str, int]) -> int:
-    return len(json.dumps({**data, "left_out": dropped}, ensure_ascii=False, separators=(",", ":")))
+    return len(to_text({**data, "left_out": dropped}))
 
 
 def _lists(data: Any, path: Sequence[str]) -> Iterator[list[Any]]:

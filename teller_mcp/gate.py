@@ -37,7 +37,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from teller_core.errors import TellerError
-from teller_mcp.answers import Answer, to_text
+from teller_mcp.answers import Answer, content_of, to_text
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.schemas import compact_input, outline
 
@@ -138,10 +138,8 @@ class Gate(MCPServer[None]):
         async def call(**arguments: Any) -> CallToolResult:
             key = json.dumps([spec.name, arguments], sort_keys=True)
             answer = await self._work(key, functools.partial(spec.run, desk, **arguments))
-            text = to_text(answer)
-            return CallToolResult(
-                content=[TextContent(type="text", text=text)], structured_content=answer.model_dump(mode="json")
-            )
+            content = content_of(answer)
+            return CallToolResult(content=[TextContent(type="text", text=to_text(content))], structured_content=content)
 
         _, *own = inspect.signature(spec.run).parameters.values()
         signature = inspect.Signature(own, return_annotation=Annotated[CallToolResult, spec.answer])

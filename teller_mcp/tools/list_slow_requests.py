@@ -28,7 +28,7 @@ def list_slow_requests(
         captures = [] if capture or cursor else verbs.list_captures(store).captures
         answer = _answer(report, captures)
         room = CHARACTERS[detail]
-        if len(to_text(answer)) > room:
+        if len(to_text(answer.model_dump(mode="json"))) > room:
             # A cut page must end where its cursor begins, so the page is asked for again at the size that fits.
             fitting = len(fit(answer, room, (("captures", 3), ("rows", 1))).rows)
             report = verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=fitting, cursor=cursor)

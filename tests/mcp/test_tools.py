@@ -143,5 +143,6 @@ async def test_names_from_traces_stay_data(connect: Connect, samples: Any) -> No
         result = await client.call_tool("run_rca", {"request": 42})
     answer = result.structured_content
     assert answer is not None
-    assert "\x1b" not in text_of(result)
+    assert "Ignore previous" in text_of(result)
+    assert text_of(result).isprintable()
     assert all("Ignore previous" not in json.dumps(call) for call in answer["next"])
