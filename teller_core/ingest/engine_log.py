@@ -113,10 +113,11 @@ class _Log:
         first, parts = self.open.head, self.open.parts
         message = text
         if heads is not None:
-            same = heads[:6] == first[:6] and (heads.tag != "" or heads.time != UNKNOWN)
-            if not same or not _GOES_ON.match(heads.message):
-                return False
             message = heads.message
+            if not _GOES_ON.match(message):
+                return False
+            if heads[:6] != first[:6] or (heads.tag == "" and heads.time == UNKNOWN):
+                return False
         in_prompt = unclosed(first.message[:MAX_RECORD])
         if heads is None and not in_prompt and not _GOES_ON.match(text):
             return False
@@ -146,9 +147,11 @@ class _Log:
     def _clean(self, message: str) -> Cleaned:
         return clean(message, keep_prompts=self.place.keep_prompts, salt=self.place.salt)
 
-    def _field(self, value: str) -> str:
-        """A short word is no secret: those are long to be hard to guess."""
-        return value if len(value) <= 16 and value.isprintable() else self._clean(value[:500]).text
+    def _field(self, name: str, value: str) -> str:
+        """A request's id is how people call it, and a short word is no secret: those are long to be hard to guess."""
+        if name == "request" or len(value) <= 16:
+            return text_of(value)
+        return self._clean(value[:500]).text
 
     def _keep(self, opened: _Open, rule: str, fields: dict[str, str], cleaned: Cleaned, safe: bool) -> None:
         found, first = self.found, opened.head
@@ -160,7 +163,7 @@ class _Log:
         process = self._process(first.pid or (self.main if not first.tag else 0), first.tag)
         found.kept += 1
         found.redactions += cleaned.redactions
-        said = fields if safe else {name: self._field(value) for name, value in fields.items()}
+        said = fields if safe else {name: self._field(name, value) for name, value in fields.items()}
         found.lines.append(
             LogLine(
                 process,
@@ -207,7 +210,7 @@ def _without_progress(text: str, near: int) -> str | None:
 
     A bar may stand behind the process's tag, and a record behind the bar.
     """
-    if "\r" not in text and "%" not in text:
+    if "\r" not in text and "<" not in text and "it/s" not in text:
         return text
     tag = TAG.match(text)
     front, rest = (tag[0], text[tag.end() :]) if tag else ("", text)

@@ -43,7 +43,7 @@ def file_lines(path: Path) -> Iterator[tuple[bytes, int]]:
 def json_object(line: bytes | str) -> dict[str, Any] | None:
     """The JSON object that ``line`` holds, its fractions as Decimal; None where it holds none."""
     try:
-        value: object = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
+        value: object = _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
@@ -74,3 +74,6 @@ def first_object(head: bytes) -> dict[str, Any] | None:
 
 def _refuse(constant: str) -> float:
     raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)

@@ -62,7 +62,10 @@ def _vllm_iteration(found: Found, fields: Fields, line: Line) -> None:
 
 
 def _sglang_prefill(found: Found, fields: Fields, line: Line) -> None:
-    """One line a prefill batch, written when the scheduler has formed it."""
+    """One line a prefill batch: written when the scheduler has formed it, since 0.5.9 when the batch has run.
+
+    Only then is it known whether a graph was replayed, so a line that says so was written afterwards.
+    """
     requests, tokens = _number(fields, "new_requests"), _number(fields, "new_tokens")
     if requests is None or tokens is None:
         return
@@ -80,7 +83,7 @@ def _sglang_prefill(found: Found, fields: Fields, line: Line) -> None:
             None,
             _fraction(fields.get("usage"), 1),
             line.position,
-            before=True,
+            before="graph" not in fields,
         )
     )
 
@@ -141,8 +144,8 @@ def _collection(found: Found, fields: Fields, line: Line) -> None:
 
 
 def _number(fields: Fields, name: str) -> int | None:
-    value = scaled(fields.get(name), 1)
-    return value if value is None or value < 1 << 31 else None
+    text = fields.get(name, "")
+    return int(text) if len(text) < 10 and text.isascii() and text.isdigit() else None
 
 
 def _duration(text: str | None, factor: int) -> int | None:

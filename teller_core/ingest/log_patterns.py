@@ -15,6 +15,7 @@ class Pattern(NamedTuple):
     key: str
     regex: re.Pattern[str]
     find: Mapping[str, re.Pattern[str]]
+    usual: re.Pattern[str] | None
     covers: bool
     versions: str
     sample: str
@@ -40,6 +41,8 @@ def recognize(message: str) -> Known | None:
     for pattern in patterns():
         if pattern.key not in message:
             continue
+        if pattern.usual is not None and (match := pattern.usual.fullmatch(message)) is not None:
+            return Known(pattern, {name: value for name, value in match.groupdict().items() if value is not None})
         match = pattern.regex.match(message) if pattern.covers else pattern.regex.search(message)
         if match is not None:
             fields = {name: value for name, value in match.groupdict().items() if value is not None}
@@ -56,6 +59,7 @@ def _pattern(entry: Mapping[str, Any]) -> Pattern:
         entry["key"],
         re.compile(entry["regex"]),
         {name: re.compile(regex) for name, regex in entry.get("find", {}).items()},
+        re.compile(entry["usual"]) if "usual" in entry else None,
         entry.get("covers", False),
         entry["versions"],
         entry["sample"],

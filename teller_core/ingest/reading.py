@@ -3,7 +3,7 @@
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,17 +19,19 @@ from teller_core.ingest import (
     kineto,
     nvtx_tsv,
     otel,
+    planning,
     prometheus,
     samples,
 )
 from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
 from teller_core.ingest.gather import Gathered
-from teller_core.ingest.planning import Group, apart, hosts_of, is_bundle, plan
+from teller_core.ingest.planning import Group, hosts_of, is_bundle
 from teller_core.ingest.source import read_head
 
 __all__ = ["FORMATS", "Group", "apart", "content_id", "plan", "read_group"]
 
 HASH_BLOCK = 1 << 20
+AT_HAND = "Name traces, logs or a recorded bundle"
 GroupProgress = Callable[[str, int, int], None]
 
 
@@ -69,6 +71,36 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
 
 UNTRIED = frozenset({otel.OTLP})
 """Formats whose reader has never seen a real file."""
+
+
+def plan(paths: Sequence[Path], together: bool = False) -> list[Group]:
+    """As :func:`planning.plan`, without the folders that hold no file of a known format: these are named as left out.
+
+    Errors: those of :func:`planning.plan`, and InputError where no folder holds anything known.
+    """
+    return _without_unknown(planning.plan(paths, together))
+
+
+def apart(paths: Sequence[Path]) -> list[Group]:
+    """As :func:`plan`, each file that was named a capture of its own."""
+    return _without_unknown(planning.apart(paths))
+
+
+def _without_unknown(groups: list[Group]) -> list[Group]:
+    known = [group for group in groups if group.given or any(_is_known(path) for path in group.files)]
+    if not known:
+        names = ", ".join(group.root.name or str(group.root) for group in groups[:3])
+        raise InputError(names, "no file in it is of a known format", AT_HAND)
+    left = {path: "unknown_file" for group in groups if group not in known for path in group.files}
+    first = known[0]
+    return [first._replace(skipped={**first.skipped, **left}), *known[1:]]
+
+
+def _is_known(path: Path) -> bool:
+    try:
+        return format_of(path) is not None
+    except TellerError:
+        return True
 
 
 def read_group(group: Group, progress: GroupProgress | None = None, *, keep_prompts: bool = False) -> Recording:
@@ -122,14 +154,12 @@ def _recognized(group: Group, recording: Recording) -> dict[Path, tuple[str, Rea
         if format_ is not None:
             known[path] = format_
         elif path in group.given:
-            raise FormatError(
-                path.name, "its content is of no known format", "Name a trace, a log or a recorded bundle"
-            )
+            raise FormatError(path.name, "its content is of no known format", AT_HAND)
         else:
             recording.files.append(_left_out(group, path, problem))
     recording.files.extend(_left_out(group, path, why) for path, why in group.skipped.items())
     if not known:
-        raise InputError(group.name, "no file in it is of a known format", "Name traces, logs or a recorded bundle")
+        raise InputError(group.name, "no file in it is of a known format", AT_HAND)
     return known
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from teller_core.data.records import Process, Recording
 from teller_core.errors import FormatError, InputError, TellerError
-from teller_core.ingest.planning import Group, plan
-from teller_core.ingest.reading import content_id, read_group
+from teller_core.ingest.planning import Group
+from teller_core.ingest.reading import apart, content_id, plan, read_group
 
 DATA = Path(__file__).parents[2] / "data"
 HOST = DATA / "host_records" / "vllm" / "input.jsonl"
@@ -104,6 +104,25 @@ def test_a_broken_file_in_a_folder_is_a_problem_of_that_file(tmp_path: Path) -> 
     assert problems["notes.txt"] == {"unknown_file": 1}
     assert problems["cap/half.gz"] == {"broken_file": 1}
     assert problems["cap/torch-10556-1.json.gz"] == {"broken_file": 1}
+
+
+def test_a_folder_without_anything_known_is_left_out_of_a_tree_by_name(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "read.me").write_text("nothing that anybody knows\n")
+    (tmp_path / "run").mkdir()
+    shutil.copy(LOG, tmp_path / "run" / "service.jsonl")
+    (group,) = plan([tmp_path])
+    assert group.name == "run"
+    files = {file.name: dict(file.problems) for file in read_group(group).files}
+    assert files["read.me"] == {"unknown_file": 1}
+    with pytest.raises(InputError, match="no file in it is of a known format"):
+        plan([tmp_path / "notes"])
+
+
+def test_files_told_apart_are_captures_of_their_own(tmp_path: Path) -> None:
+    shutil.copy(LOG, tmp_path / "a.jsonl")
+    shutil.copy(CLIENT, tmp_path / "b.jsonl")
+    assert [len(read_group(group).files) for group in apart([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])] == [1, 1]
 
 
 def test_a_broken_file_that_was_named_is_refused(tmp_path: Path) -> None:
