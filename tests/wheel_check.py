@@ -89,6 +89,8 @@ def speak(programs: Path, folder: Path) -> None:
     check("teller captures --json, of nothing", done.stdout == '{"captures":[]}\n', done.stderr[-800:])
     done = run([programs / "teller", "why", "42", "--db", folder / "none.db"], folder)
     check("teller why, of nothing, is refused in a line", done.returncode == 2 and done.stderr.count("\n") == 1)
+    done = run([programs / "teller", "demo"], folder)
+    check("teller demo, without its extra, says which one", done.returncode == 2 and "teller-mcp[lab]" in done.stderr)
     (folder / "talk.py").write_text(TALK)
     done = run([programs / "python", folder / "talk.py", programs / "teller-mcp", folder], folder)
     check("teller-mcp speaks over stdio", done.returncode == 0, done.stderr[-800:] if done.returncode else "")
