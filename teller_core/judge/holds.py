@@ -22,6 +22,8 @@ STRETCHED = 0.3
 """A step is held up when it takes this share longer than its work asks for: below it lies everyday noise."""
 PREFILL_MARGIN = 1.5
 """Other requests' prompts may explain up to this many times what their tokens usually cost: long prompts attend to more."""
+OPENING_MOST = 300_000_000
+"""ns that a profiler needs at most to set itself up in one step; a first step that takes seconds compiles or loads."""
 STALLED = 0.3
 """A hold waits for a device when some task did so for this share of its time beyond the calm level."""
 CONTENDED = 0.4
@@ -156,7 +158,7 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     over = np.where(known, raw.took - raw.base, 0).clip(0)
     over = np.where(over > STRETCHED * raw.base, over, 0)
     over = (np.rint(over * share).astype(np.int64) - overlaps(case.stalls, low, high)).clip(0)
-    observed = np.where(case.opening[raw.step] & (raw.gap == 0), over, 0)
+    observed = np.where(case.opening[raw.step] & (raw.gap == 0), np.minimum(over, OPENING_MOST), 0)
     collection = np.minimum(over - observed, overlaps(case.pauses["gc"], low, high))
     left = over - observed - collection
     prompts = np.minimum(left, np.rint(PREFILL_MARGIN * raw.extra * share).astype(np.int64))

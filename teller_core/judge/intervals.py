@@ -46,6 +46,8 @@ def union(start: Int64, stop: Int64) -> Spans:
 
 def clip(spans: Spans, low: int, high: int) -> Spans:
     """The part of ``spans`` inside ``[low, high)``."""
+    if high <= low:
+        return EMPTY
     first = int(np.searchsorted(spans.stop, low, "right"))
     last = int(np.searchsorted(spans.start, high, "left"))
     if last <= first:

@@ -54,6 +54,10 @@ class _Step:
     extra: dict[str, int] = field(default_factory=dict)
     evicted: int = 0
 
+    @property
+    def served_by(self) -> set[int]:
+        return {request for request, *_ in self.served}
+
 
 def serve(
     asks: Sequence[Ask],
@@ -109,6 +113,7 @@ def _run(asks: Sequence[Ask], troubles: Sequence[Trouble], slots: int, evict: tu
                 served.append((i, 1, Role.DECODE, 0))
                 generation += 1
         step = _Step(now, now + BASE + PROMPT * context + OUTPUT * generation, context, generation, served)
+        step.evicted = int(away is not None and away[0] in steps[-1].served_by)
         for trouble in troubles:
             if ZERO + trouble.low * MS <= now < ZERO + trouble.high * MS and turn % trouble.every == 0:
                 step.extra[trouble.kind] = int(trouble.extra * MS)
@@ -121,7 +126,6 @@ def _run(asks: Sequence[Ask], troubles: Sequence[Trouble], slots: int, evict: tu
         if evict and evict[0] in running and made[evict[0]] == evict[1]:
             running.remove(evict[0])
             away = (evict[0], step.stop + int(evict[2] * MS))
-            step.evicted = 1
         steps.append(step)
         now = step.stop + TURN
     return steps, [times[0] for times in token_times], token_times, chosen
