@@ -1,6 +1,6 @@
 """What the store costs: bytes an event, CPU to write, time to read a subtree, a slow list and an answer.
 
-    python tests/bench/store_bench.py [--events 1000000] [--keep FILE]
+    python tests/bench/store_bench.py [--events 1000000]
 
 The tree is made here: decode steps of a model of 36 layers with Python frames, operators, launches and kernels, their times
 drawn anew at every step (log-normal, to the nanosecond), so that nothing compresses better than in a real trace.
@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -129,16 +130,13 @@ def timed(ask: Callable[[int], object], times: int) -> str:
     return f"{middle(cpu):.2f} / {sorted(cpu)[high]:.2f} ms CPU, {middle(wall):.2f} / {sorted(wall)[high]:.2f} ms wall"
 
 
-def peak_memory() -> int:
-    """The most kB this process has held."""
-    status = Path("/proc/self/status").read_text("utf-8").split("VmHWM:")[1]
-    return int(status.split()[0])
-
-
-def peak_memory_from_now() -> int:
-    """The kB this process holds; forgets the most that it has held."""
-    Path("/proc/self/clear_refs").write_text("5", "utf-8")
-    return peak_memory()
+def peak_memory(work: Callable[[], object]) -> float:
+    """The most MB that Python and numpy held at once for ``work()``."""
+    tracemalloc.start()
+    work()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most / 2**20
 
 
 def cpu_of_process(code: str) -> float:
@@ -166,12 +164,12 @@ def measure(path: Path, tree: Tree, requests: int = 1_000) -> None:
     with Store.open(path) as store:
         store.save(bare, assessment_of({}), [], report_of(bare))  # so that loading sqlite-utils is not counted
     small = path.stat().st_size
-    memory = peak_memory_from_now()
     with Store.open(path) as store:
         begin, wall = time.process_time(), time.perf_counter()
         store.save(full, numbers, answers, report_of(full))
         cpu, wall = time.process_time() - begin, time.perf_counter() - wall
-    memory = (peak_memory() - memory) / 1024
+    with Store.open(path.with_name("again.db")) as store:
+        memory = peak_memory(lambda: store.save(full, numbers, answers, report_of(full)))
     print(f"write {events} spans + {requests} requests: {cpu:.3f} s CPU, {wall:.3f} s, peak memory +{memory:.0f} MB")
     print(f"stored: {(path.stat().st_size - small) / events:.2f} bytes an event, the rest of the capture included")
     if events >= 3_000:
@@ -201,11 +199,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--keep", type=Path, help="where to leave the database")
     given = parser.parse_args()
     tree = made(given.events)
     with TemporaryDirectory() as folder:
-        measure(given.keep or Path(folder) / "teller.db", tree)
+        measure(Path(folder) / "teller.db", tree)
 
 
 if __name__ == "__main__":
