@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -117,7 +116,7 @@ def open_source(path: Path) -> Generator[Source]:
             with expander.stream_reader(file, read_across_frames=True, closefd=False) as stream:
                 yield Source(path, cast(ReadInto, stream), file, True)
         else:
-            yield Source(path, cast(RawIOBase, file), file, False)
+            yield Source(path, cast(ReadInto, file), file, False)
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:

@@ -112,7 +112,7 @@ def rows_of(trace: Trace) -> list[Row]:
         json.dumps(json.loads(text, parse_float=Number, parse_constant=Number, strict=False)) for text in trace.args
     ] + [""]
     return [
-        Row(start, dur, trace.names[name], trace.lanes[lane], trace.categories[category], Layer(layer), link, args[arg])
+        Row(start, dur, trace.names[int(name)], trace.lanes[lane], trace.categories[int(category)], Layer(layer), link, args[arg])
         for start, dur, name, lane, category, layer, link, arg in zip(
             trace.start.tolist(), trace.dur.tolist(), trace.name.tolist(), trace.lane.tolist(), trace.category.tolist(),
             trace.layer.tolist(), trace.link.tolist(), trace.arg.tolist(), strict=True,
