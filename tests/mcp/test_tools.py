@@ -146,3 +146,19 @@ async def test_names_from_traces_stay_data(connect: Connect, samples: Any) -> No
     assert "Ignore previous" in text_of(result)
     assert text_of(result).isprintable()
     assert all("Ignore previous" not in json.dumps(call) for call in answer["next"])
+
+
+async def test_a_slice_without_spans_leads_to_the_requests_it_served(connect: Connect, samples: Any) -> None:
+    line = samples.slice(1).lines[0].model_copy(update={"handle": "request:7", "layer": "request"})
+    bare = samples.slice().model_copy(update={"lines": [line], "request": None})
+    async with connect(causal_slice=lambda *_, **__: bare) as client:
+        answer = (await client.call_tool("get_causal_slice", {"target": "step 17"})).structured_content
+    assert answer is not None
+    assert [(call["tool"], call["arguments"]["request"]) for call in answer["next"]] == [("run_rca", "7")]
+
+
+async def test_a_subtree_is_not_suggested_to_itself(connect: Connect) -> None:
+    async with connect() as client:
+        answer = (await client.call_tool("get_causal_slice", {"target": "0:1203"})).structured_content
+    assert answer is not None
+    assert [call["tool"] for call in answer["next"]] == ["explain_operator"]
