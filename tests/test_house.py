@@ -22,7 +22,7 @@ PACKAGES = ("teller_core", "teller_mcp")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 60
-LOCAL = re.compile(r"(?<![\w.$}-])/(?:work|srv|root|home|Users)/\w")
+LOCAL = re.compile(r"(?<![\w.$}-])/(?:work|srv|tmp|root|home|Users)/\w")
 """A path of somebody's machine."""
 
 
