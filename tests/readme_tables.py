@@ -58,7 +58,7 @@ def formats() -> str:
     """One row a format, in the order in which a file is tried."""
     rows: list[tuple[str, str]] = []
     for name, sniff, _ in FORMATS:
-        text = (sys.modules[sniff.__module__].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+        text = " ".join((sys.modules[sniff.__module__].__doc__ or "").split()).partition(". ")[0].rstrip(".") + "."
         rows.append((f"`{name}`", text + (" No real file of it was ever read." if name in UNTRIED else "")))
     return _table(("format", "what it is"), rows)
 
