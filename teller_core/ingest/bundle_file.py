@@ -1,7 +1,6 @@
-"""``bundle.json``: what our recorder says about the folder it wrote: the engine, the host where it was recorded."""
+"""``bundle.json``: what our recorder says about the folder it wrote. The engine is what reading needs of it."""
 
 from pathlib import Path
-from typing import cast
 
 from teller_core.errors import FormatError
 from teller_core.ingest.found import Found, Place, Progress
@@ -26,11 +25,3 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     if row is None:
         raise FormatError(path.name, "it is no bundle description", "Record the bundle again")
     return Found(events=1, kept=1, engine=text_of(row.get("engine"), 32))
-
-
-def host_name(path: Path) -> str:
-    """The machine that a bundle was recorded on, empty where its description does not say."""
-    with open_source(path) as source:
-        room = bytearray(MAX_BYTES)
-        row = json_object(bytes(room[: source.fill(memoryview(room))])) or {}
-    return text_of(cast(object, row.get("host_name")), 64)

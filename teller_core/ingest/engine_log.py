@@ -16,9 +16,9 @@ from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import lines, text_of
 from teller_core.ingest.log_facts import Line, tell
 from teller_core.ingest.log_json import json_head
-from teller_core.ingest.log_patterns import recognize
+from teller_core.ingest.log_patterns import Known, recognize, recognize_numbers
 from teller_core.ingest.log_stamps import TAG, Head, head
-from teller_core.ingest.redact import MAX_SCANNED, Cleaned, clean, shorten, unclosed, visible
+from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, shorten, strip, unclosed, visible
 from teller_core.ingest.source import open_source
 
 NAME = "engine_log"
@@ -28,8 +28,8 @@ MAX_UNKNOWN = 300_000
 QUARTER_HOUR = 900 * NS_PER_S
 WIDEST_ZONE = 56
 """Quarters of an hour: no zone is over 14 hours from Greenwich."""
-_PROGRESS = re.compile(r"\d+%(?:\||.{0,80}\d+/\d+ ?\[)|\d+(?:it|[A-Za-z]*) \[\d\d:\d\d, ")
-_DONE = re.compile(r"100%(?:\||.{0,80}\d+/\d+ ?\[)")
+_PROGRESS = re.compile(r"(?<!\d)\d{1,6}%(?:\||.{0,80}?\d/\d{1,12} ?\[)|(?<!\d)\d{1,12}[A-Za-z]{0,12} \[\d\d:\d\d, ")
+_DONE = re.compile(r"100%(?:\||.{0,80}?\d/\d{1,12} ?\[)")
 _BAR_END = re.compile(r"\] ?(?=[\[({\dDIWEFCT])")
 _GOES_ON = re.compile(
     r"[\s)}\]]|[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)|During handling of|The above exception"
@@ -86,6 +86,9 @@ class _Log:
         self.found = found
         self.place = place
         self.open: _Open | None = None
+        self.in_prompt: bool | None = None
+        """Whether the open record holds a prompt that has not ended, so that nothing of its further lines may be kept.
+        None where nobody has asked."""
         self.last = UNKNOWN
         self.main = 0
         self.tags: dict[int, str] = {}
@@ -118,10 +121,11 @@ class _Log:
                 return False
             if heads[:6] != first[:6] or (heads.tag == "" and heads.time == UNKNOWN):
                 return False
-        in_prompt = unclosed(first.message[:MAX_RECORD])
-        if heads is None and not in_prompt and not _GOES_ON.match(text):
+        if self.in_prompt is None:
+            self.in_prompt = unclosed(first.message)
+        if heads is None and not self.in_prompt and not _GOES_ON.match(text):
             return False
-        if not in_prompt and sum(map(len, parts)) < MAX_RECORD:
+        if not self.in_prompt and sum(map(len, parts)) < MAX_RECORD:
             parts.append(message)
         return True
 
@@ -129,66 +133,43 @@ class _Log:
         """End the open record."""
         if self.open is None:
             return
-        opened, self.open = self.open, None
+        opened, self.open, self.in_prompt = self.open, None, None
         message = "\n".join(opened.parts)
-        first = opened.head
-        known = recognize(first.message[:MAX_RECORD])
+        known = recognize_numbers(message) if len(opened.parts) == 1 else None
+        if known is not None:
+            cleaned = Cleaned(shorten(visible(message), MAX_TEXT), 0)
+        else:
+            bare = strip(message, salt=self.place.salt)
+            known = recognize(bare.text)
+            whole = strip(message, keep_prompts=True) if self.place.keep_prompts else bare
+            cleaned = whole._replace(text=shorten(whole.text, MAX_TEXT))
+        self.unknown += known is None
+        if known is None and self.unknown > MAX_UNKNOWN:
+            self.found.problems["unknown_line_over_limit"] += 1
+        else:
+            self._keep(opened, known, cleaned)
+
+    def _keep(self, opened: _Open, known: Known | None, cleaned: Cleaned) -> None:
+        found, first = self.found, opened.head
         rule, fields = (known.pattern.id, known.fields) if known else ("", {})
         if rule == "uvicorn.started":
             self.main = int(fields["pid"][:9])
-        self.unknown += not known
-        if not known and self.unknown > MAX_UNKNOWN:
-            self.found.problems["unknown_line_over_limit"] += 1
-            return
-        safe = known is not None and known.pattern.covers and len(opened.parts) == 1
-        cleaned = Cleaned(shorten(visible(message), 400), 0) if safe else self._clean(message)
-        self._keep(opened, rule, fields, cleaned, safe)
-
-    def _clean(self, message: str) -> Cleaned:
-        return clean(message, keep_prompts=self.place.keep_prompts, salt=self.place.salt)
-
-    def _field(self, name: str, value: str) -> str:
-        """A request's id is how people call it, and a short word is no secret: those are long to be hard to guess."""
-        if name == "request" or len(value) <= 16:
-            return text_of(value)
-        return self._clean(value[:500]).text
-
-    def _keep(self, opened: _Open, rule: str, fields: dict[str, str], cleaned: Cleaned, safe: bool) -> None:
-        found, first = self.found, opened.head
-        if first.time == UNKNOWN and first.resolution != UNKNOWN:
-            found.problems["bad_stamp"] += 1
         borrowed = first.time == UNKNOWN
-        time = self.last if borrowed else first.time
-        self.last = time
+        if borrowed and first.resolution != UNKNOWN:
+            found.problems["bad_stamp"] += 1
+        self.last = time = self.last if borrowed else first.time
+        resolution = UNKNOWN if borrowed else first.resolution
         process = self._process(first.pid or (self.main if not first.tag else 0), first.tag)
         found.kept += 1
         found.redactions += cleaned.redactions
-        said = fields if safe else {name: self._field(name, value) for name, value in fields.items()}
-        found.lines.append(
-            LogLine(
-                process,
-                time,
-                UNKNOWN if borrowed else first.resolution,
-                first.level,
-                rule,
-                said,
-                cleaned.text,
-                self.place.file,
-                opened.number,
-            )
-        )
+        text, file, number = cleaned.text, self.place.file, opened.number
+        found.lines.append(LogLine(process, time, resolution, first.level, rule, fields, text, file, number))
         self.zoned.append(None if borrowed else first.zoned)
         if rule:
             producer = rule.partition(".")[0]
             if producer in ("vllm", "sglang"):
                 found.engine = found.engine or producer
-            engine = _engine(first.tag)
-            tell(
-                found,
-                rule,
-                fields,
-                Line(process, time, UNKNOWN if borrowed else first.resolution, engine, len(found.lines) - 1),
-            )
+            tell(found, rule, fields, Line(process, time, resolution, _engine(first.tag), len(found.lines) - 1))
 
     def _process(self, pid: int, tag: str) -> Process:
         key = pid, tag

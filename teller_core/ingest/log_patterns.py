@@ -7,6 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+MAX_FRONT = 4096
+"""Characters in which a message shows what it is. Only single fields are looked for behind them."""
+
 
 class Pattern(NamedTuple):
     """One known kind of line. See ``log_patterns.toml`` for what each field means."""
@@ -37,20 +40,41 @@ def patterns() -> tuple[Pattern, ...]:
 
 
 def recognize(message: str) -> Known | None:
-    """The first pattern that reads ``message``, with its fields; None where none does."""
+    """The first pattern that reads ``message``, with its fields; None where none does.
+
+    ``message`` must hold no prompts: what a user wrote could look like fields.
+    """
     for pattern in patterns():
-        if pattern.key not in message:
-            continue
-        if pattern.usual is not None and (match := pattern.usual.fullmatch(message)) is not None:
-            return Known(pattern, {name: value for name, value in match.groupdict().items() if value is not None})
-        match = pattern.regex.match(message) if pattern.covers else pattern.regex.search(message)
-        if match is not None:
-            fields = {name: value for name, value in match.groupdict().items() if value is not None}
-            for name, regex in pattern.find.items():
-                if (found := regex.search(message)) is not None:
-                    fields[name] = found[1]
-            return Known(pattern, fields)
+        if pattern.key in message and (known := _read(pattern, message)) is not None:
+            return known
     return None
+
+
+def recognize_numbers(message: str) -> Known | None:
+    """As :func:`recognize`, of those patterns alone that leave no room for prompts and secrets."""
+    for pattern in _of_numbers():
+        if pattern.key in message and (known := _read(pattern, message)) is not None:
+            return known
+    return None
+
+
+def _read(pattern: Pattern, message: str) -> Known | None:
+    if pattern.usual is not None and (match := pattern.usual.fullmatch(message)) is not None:
+        return Known(pattern, {name: value for name, value in match.groupdict().items() if value is not None})
+    front = message[:MAX_FRONT]
+    match = pattern.regex.match(front) if pattern.covers else pattern.regex.search(front)
+    if match is None:
+        return None
+    fields = {name: value for name, value in match.groupdict().items() if value is not None}
+    for name, regex in pattern.find.items():
+        if (found := regex.search(message)) is not None:
+            fields[name] = found[1]
+    return Known(pattern, fields)
+
+
+@cache
+def _of_numbers() -> tuple[Pattern, ...]:
+    return tuple(pattern for pattern in patterns() if pattern.covers)
 
 
 def _pattern(entry: Mapping[str, Any]) -> Pattern:

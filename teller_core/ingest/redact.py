@@ -13,7 +13,7 @@ MAX_TEXT = 500
 """Characters of one record that are kept: its head and, behind a gap, its tail, where exceptions say what they are."""
 HEAD = 380
 MAX_SCANNED = 1 << 16
-"""Characters of one record that are looked at. The rest is cut first, so nothing unseen is kept."""
+"""Characters of one record that are searched for secrets. The rest is cut first, so nothing unseen is kept."""
 
 
 class Cleaned(NamedTuple):
@@ -76,13 +76,13 @@ _SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
         ("sk-", "sk_", "hf_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "xox", "nvapi-", "glpat-", "pk_", "rk_"),
         re.compile(
             r"(?<![A-Za-z0-9])(?:(?:hf|ghp|gho|ghs|ghu)_[A-Za-z0-9]{16,}"
-            r"|(?:sk|pk|rk|github_pat|xox[baprs]|nvapi|glpat)[-_](?=[\w-]*[0-9])[\w-]{10,})"
+            r"|(?:sk|pk|rk|github_pat|xox[baprs]|nvapi|glpat)[-_](?=[\w-]{0,200}[0-9])[\w-]{10,})"
         ),
         "[secret]",
     ),
     (("akia", "asia"), re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), "[secret]"),
     (("aiza",), re.compile(r"\bAIza[\w-]{30,}"), "[secret]"),
-    (("eyj",), re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), "[secret]"),
+    (("eyj",), re.compile(r"\beyJ[\w-]{8,2000}\.[\w-]{8,2000}(?:\.[\w-]{0,2000})?"), "[secret]"),
     (
         ("private key",),
         re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL),
@@ -106,19 +106,26 @@ _SUSPECT = tuple(word for words, _, _ in _SECRETS for word in words)
 
 
 def clean(text: str, *, keep_prompts: bool = False, salt: bytes = b"", limit: int = MAX_TEXT) -> Cleaned:
+    """As :func:`strip`, at most ``limit`` characters: a longer text keeps its head and tail."""
+    stripped = strip(text, keep_prompts=keep_prompts, salt=salt)
+    return stripped._replace(text=shorten(stripped.text, limit))
+
+
+def strip(text: str, *, keep_prompts: bool = False, salt: bytes = b"") -> Cleaned:
     """``text`` on one line, without control sequences, invisible characters, secrets and (unless kept) prompts.
 
-    ``limit`` bounds the characters; a longer text keeps its head and tail.
+    What follows MAX_SCANNED characters, prompts not counted, is cut.
     """
-    shown = visible(text[:MAX_SCANNED])
+    shown = visible(text)
     shown, redactions = (shown, 0) if keep_prompts else _without_prompts(shown, salt)
+    shown = shown[:MAX_SCANNED]
     low = shown.lower()
     for word in _SUSPECT:
         if word in low:
             shown, secrets = _without_secrets(shown, low)
             redactions += secrets
             break
-    return Cleaned(shorten(shown, limit), redactions)
+    return Cleaned(shown, redactions)
 
 
 def _without_secrets(text: str, low: str) -> tuple[str, int]:
@@ -150,7 +157,13 @@ def shorten(text: str, limit: int) -> str:
 
 def unclosed(text: str) -> bool:
     """Whether a prompt begins in ``text`` and does not end: what follows on the next lines still belongs to it."""
-    return any(_value_end(text, match.start("open"))[1] for match in _prompts(text))
+    done = 0
+    for match in _prompts(text):
+        if match.start() >= done:
+            done, cut = _value_end(text, match.start("open"))
+            if cut:
+                return True
+    return False
 
 
 def _prompts(text: str) -> Iterator[re.Match[str]]:
