@@ -15,8 +15,8 @@ from pathlib import Path
 from teller_core.collect import proc
 
 INTERVAL_S = 0.1
-FAMILY_EVERY = 10
-"""New processes are looked for once in this many samples: it reads all of /proc."""
+SLOW_EVERY = 10
+"""New processes are looked for, and context switches counted, once in this many samples: both are dear to read."""
 
 
 @dataclass
@@ -35,19 +35,20 @@ def sample(root: int, path: Path, stop: threading.Event) -> None:
     with path.open("w", buffering=1 << 14) as file:
         turn = 0
         while not stop.is_set():
-            if turn % FAMILY_EVERY == 0 and not (members := proc.family(root)):
+            slow = turn % SLOW_EVERY == 0
+            if slow and not (members := proc.family(root)):
                 return
-            _write(file.write, seen, members)
+            _write(file.write, seen, members, slow)
             file.flush()
             turn += 1
             stop.wait(INTERVAL_S)
-        _write(file.write, seen, members)
+        _write(file.write, seen, members, True)
 
 
-def _write(write: Callable[[str], object], seen: _Seen, members: list[int]) -> None:
+def _write(write: Callable[[str], object], seen: _Seen, members: list[int], slow: bool) -> None:
     for pid in members:
         now = time.time_ns()
-        for reading in _process(seen, pid):
+        for reading in _process(seen, pid, slow):
             _write_new(write, seen, now, pid, reading)
     now = time.time_ns()
     for reading in proc.machine():
@@ -65,19 +66,20 @@ def _write_new(write: Callable[[str], object], seen: _Seen, now: int, pid: int, 
     write(json.dumps(row) + "\n")
 
 
-def _process(seen: _Seen, pid: int) -> Iterator[proc.Reading]:
+def _process(seen: _Seen, pid: int, slow: bool) -> Iterator[proc.Reading]:
     """The counters of one process: its threads that moved, then their sums (ended threads included), I/O, throttling."""
     known = seen.threads.setdefault(pid, {})
-    counted = seen.switches.setdefault(pid, {})
     for thread, run, waited in proc.threads(pid):
         if known.get(thread) != (run, waited):
             known[thread] = (run, waited)
-            counted[thread] = proc.switches(pid, thread)
             yield proc.Reading("run_ns", run, thread)
             yield proc.Reading("run_queue_wait_ns", waited, thread)
     yield proc.Reading("run_ns", sum(run for run, _ in known.values()))
     yield proc.Reading("run_queue_wait_ns", sum(waited for _, waited in known.values()))
-    yield proc.Reading("voluntary_switches", sum(own for own, _ in counted.values()))
-    yield proc.Reading("involuntary_switches", sum(forced for _, forced in counted.values()))
+    if slow:
+        counted = seen.switches.setdefault(pid, {})
+        counted |= {thread: proc.switches(pid, thread) for thread, _, _ in proc.threads(pid)}
+        yield proc.Reading("voluntary_switches", sum(own for own, _ in counted.values()))
+        yield proc.Reading("involuntary_switches", sum(forced for _, forced in counted.values()))
     yield from proc.io(pid)
     yield from proc.throttling(pid)

@@ -37,6 +37,7 @@ def run_episode(seed: int, fault: str | None, folder: Path, progress: Callable[[
     if missing:
         raise MissingExtra("The demo's service", ", ".join(missing) + " is not installed", "Install teller-mcp[lab]")
     plan = plan_episode(seed, fault)
+    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="teller-", dir=folder.parent, ignore_cleanup_errors=True) as scratch:
         model = tiny_model(Path(scratch))
         file = write_plan(plan, Path(scratch))
