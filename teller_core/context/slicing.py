@@ -7,16 +7,18 @@ call that launched it.
 """
 
 import heapq
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from teller_core.data.assessment import Candidates
 from teller_core.data.report import SliceLine
 from teller_core.data.table import Float64, Int32, Int64
-from teller_core.data.trace import Layer
+from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import ROOT, Tree
 
 CHARACTERS_A_TOKEN = 2
@@ -24,6 +26,11 @@ CHARACTERS_A_TOKEN = 2
 LEAST_SHARE = 0.002
 """A line that holds less than this share of its step tells nothing."""
 MODULE = "nn.Module"
+"""Python frames with this prefix are modules of the model, which tell a place."""
+DIGITS = re.compile(r"\d+")
+FRAME_SHARE = 0.01
+"""Python frames with less own time than this share of the step are passed over: stacks run to a hundred frames."""
+Mask = npt.NDArray[np.bool_]
 
 
 class StepSpans(NamedTuple):
@@ -50,8 +57,9 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class _Merged:
-    """The step with like calls merged: one entry a line. ``of`` int32 a row: its entry. An entry each: ``row`` its first row,
-    ``above`` the entry over it (-1), ``count``, ``dur`` and ``own`` ns in all.
+    """The step with like calls merged: one entry a line. ``of`` int32 a row: its entry, or, for a Python frame that is passed
+    over, that of the nearest line above it (-1 for none). An entry each: ``row`` its first row, ``above`` the entry over it
+    (-1), ``count``, ``dur`` and ``own`` ns in all, and ``weight``: the larger of its time and of the device work below it.
     """
 
     of: Int32
@@ -60,6 +68,7 @@ class _Merged:
     count: Int64
     dur: Float64
     own: Float64
+    weight: Float64
 
 
 def causal_slice(spans: StepSpans, found: Candidates, *, begin: int, budget: int, text: Callable[[str], str]) -> Cut:
@@ -72,11 +81,13 @@ def causal_slice(spans: StepSpans, found: Candidates, *, begin: int, budget: int
     if not len(tree):
         return Cut([], 0, 0, 0, len(found.step))
     suspects = _suspects(found, spans.first, len(tree))
-    chains = [_chain(tree, row) for row in suspects]
-    pins = {row for chain in chains for row in chain} | set(_heaviest(tree))
-    merged = _merge(tree, np.array(sorted(pins), dtype=np.int64))
+    own, weight = tree.self_time(), _weight(tree)
+    passed = _frames(tree) & (own < FRAME_SHARE * float(tree.trace.dur[tree.parent == ROOT].max()))
+    chains = [_chain(tree, row, passed) for row in suspects]
+    pins = {row for chain in chains for row in chain} | {row for row in _heaviest(tree, weight) if not passed[row]}
+    merged = _merge(tree, (own, weight), np.array(sorted(pins), dtype=np.int64), passed)
     page = _Page(spans, merged=merged, suspects=suspects, begin=begin, budget=budget, text=text)
-    missed = sum(not page.add(chain) and not page.add(_without_frames(tree, chain)) for chain in chains)
+    missed = sum(not page.add(chain) for chain in chains)
     page.fill()
     lines = list(page.lines())
     kept = int(merged.count[list(page.kept)].sum()) if page.kept else 0
@@ -114,11 +125,11 @@ class _Page:
     def fill(self) -> None:
         """Spend what is left on the heaviest lines below those that are kept."""
         merged = self.merged
-        least = LEAST_SHARE * float(merged.dur[merged.above < 0].max(initial=0.0))
+        least = LEAST_SHARE * float(merged.weight[merged.above < 0].max(initial=0.0))
         below: dict[int, list[int]] = {}
         for entry, above in enumerate(merged.above.tolist()):
             below.setdefault(above, []).append(entry)
-        heap = [(-float(merged.dur[e]), e) for above in (-1, *self.kept) for e in below.get(above, ())]
+        heap = [(-float(merged.weight[e]), e) for above in (-1, *self.kept) for e in below.get(above, ())]
         heapq.heapify(heap)
         while heap:
             weight, entry = heapq.heappop(heap)
@@ -126,7 +137,7 @@ class _Page:
                 continue
             for child in below.get(entry, ()):
                 if child not in self.kept:
-                    heapq.heappush(heap, (-float(merged.dur[child]), child))
+                    heapq.heappush(heap, (-float(merged.weight[child]), child))
 
     def lines(self) -> Iterator[SliceLine]:
         """The kept lines, parents before children, siblings by first start, each with its depth among kept lines."""
@@ -172,54 +183,87 @@ def _suspects(found: Candidates, first: int, rows: int) -> dict[int, float]:
     return out
 
 
-def _chain(tree: Tree, row: int) -> list[int]:
-    return [*reversed(tree.ancestors(row)), row]
-
-
-def _without_frames(tree: Tree, chain: list[int]) -> list[int]:
-    """The chain without Python frames that are no modules, but for the one nearest to its end."""
+def _frames(tree: Tree) -> Mask:
+    """bool a row: a Python function that is no module of the model."""
     trace = tree.trace
-    frames = [
-        row
-        for row in chain[:-1]
-        if trace.layer[row] == Layer.PYTHON and not trace.names[int(trace.name[row])].startswith(MODULE)
-    ]
-    dropped = set(frames[:-1])
-    return [row for row in chain if row not in dropped]
+    module = np.array([name.startswith(MODULE) for name in trace.names], dtype=np.bool_)
+    return (trace.layer == Layer.PYTHON) & ~module[trace.name]
 
 
-def _heaviest(tree: Tree) -> Iterator[int]:
-    """The longest root, its longest child and so on."""
-    dur, parent = tree.trace.dur, tree.parent
+def _chain(tree: Tree, row: int, passed: Mask) -> list[int]:
+    """The row with all above it, but for Python frames that take no time themselves: of those the nearest alone is kept."""
+    above = tree.ancestors(row)
+    nearest = next((i for i in above if passed[i]), row)
+    return [i for i in reversed(above) if not passed[i] or i == nearest] + [row]
+
+
+def _weight(tree: Tree) -> Int64:
+    """int64 ns a row: the larger of its time and of the device work at and below it."""
+    trace = tree.trace
+    work = np.append(0, np.cumsum(np.where(trace.on_device, trace.dur, 0)))
+    return np.maximum(trace.dur, work[tree.stop] - work[:-1])
+
+
+def _heaviest(tree: Tree, weight: Int64) -> Iterator[int]:
+    """The heaviest root, its heaviest child and so on."""
+    parent = tree.parent
     roots = np.flatnonzero(parent == ROOT)
-    row = int(roots[np.argmax(dur[roots])])
+    row = int(roots[np.argmax(weight[roots])])
     while True:
         yield row
         low, high = row + 1, int(tree.stop[row])
         below = np.flatnonzero(parent[low:high] == row) + low
         if not len(below):
             return
-        row = int(below[np.argmax(dur[below])])
+        row = int(below[np.argmax(weight[below])])
 
 
-def _merge(tree: Tree, pins: Int64) -> _Merged:
+def _symbols(trace: Trace) -> Int64:
+    """int64 a row, from 1: its name, with modules of the model alike that differ in their number alone."""
+    number: dict[str, int] = {}
+    like = [number.setdefault(DIGITS.sub("#", n) if n.startswith(MODULE) else n, len(number) + 1) for n in trace.names]
+    return np.array(like, dtype=np.int64)[trace.name]
+
+
+def _merge(tree: Tree, times: tuple[Int64, Int64], pins: Int64, passed: Mask) -> _Merged:
     """Rows with one chain of names become one entry; a pinned row, and what is below it, stays apart from its like."""
-    trace = tree.trace
-    symbol = trace.name.astype(np.int64) + 1
+    trace, (own, weight) = tree.trace, times
+    symbol = np.where(passed, 0, _symbols(trace))
     symbol[pins] = -1 - pins
-    path = tree.paths(symbol)
-    _, row, of, count = np.unique(path, return_index=True, return_inverse=True, return_counts=True)
+    of, first = _entries(tree.paths(symbol))
+    row = np.full(len(first), len(tree), dtype=np.int64)
+    shown_rows = np.flatnonzero(symbol)
+    row[of[shown_rows][::-1]] = shown_rows[::-1]  # the first shown row of each entry is written last
+    kept = row < len(tree)  # frames passed over at the top share an entry that no line stands for
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    of = number[of]
+    row = row[kept]
     parent = tree.parent[row]
-    above = np.where(parent == ROOT, -1, of[np.maximum(parent, 0)])
-    own = tree.self_time()
+    mine, lines = of[shown_rows], int(kept.sum())
     return _Merged(
         of=of.astype(np.int32),
-        row=row.astype(np.int64),
-        above=above.astype(np.int64),
-        count=count.astype(np.int64),
-        dur=np.bincount(of, weights=trace.dur).astype(np.float64),
-        own=np.bincount(of, weights=own).astype(np.float64),
+        row=row,
+        above=np.where(parent == ROOT, -1, of[np.maximum(parent, 0)]),
+        count=np.bincount(mine, minlength=lines).astype(np.int64),
+        dur=np.bincount(mine, weights=trace.dur[shown_rows], minlength=lines).astype(np.float64),
+        own=np.bincount(mine, weights=own[shown_rows], minlength=lines).astype(np.float64),
+        weight=np.bincount(mine, weights=weight[shown_rows], minlength=lines).astype(np.float64),
     )
+
+
+def _entries(path: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> tuple[Int64, Int64]:
+    """int64 a row: a number for its path; and where each number begins among the sorted rows. Path and row share one integer,
+    because sorting values is five times as fast as sorting positions: the bits a row needs are lost to the path.
+    """
+    bits = np.uint64(max(1, (len(path) - 1).bit_length()))
+    mask = (np.uint64(1) << bits) - np.uint64(1)
+    packed = np.sort((path & ~mask) | np.arange(len(path), dtype=np.uint64))
+    order = (packed & mask).astype(np.int64)
+    packed &= ~mask
+    fresh = np.append(True, packed[1:] != packed[:-1])
+    of = np.empty(len(path), dtype=np.int64)
+    of[order] = np.cumsum(fresh) - 1
+    return of, np.flatnonzero(fresh).astype(np.int64)
 
 
 def price(line: SliceLine) -> int:

@@ -66,7 +66,8 @@ def bend(group: Int32, step: Int32, trend: Trend, classes: Classes) -> tuple[Flo
     sure, free = np.zeros(len(group), dtype=np.float32), np.zeros(len(group), dtype=np.float32)
     learned = ~np.isnan(trend.slope)
     for mine, covariate in trend.parts(classes):
-        if not mine.any() or not np.nanmax(np.abs(covariate.x - np.nanmean(covariate.x)), initial=0):
+        known = covariate.x[~np.isnan(covariate.x)]
+        if not mine.any() or not len(known) or float(known.min()) == float(known.max()):
             continue
         away = np.append(covariate.x, np.nan).astype(np.float32)[step] - trend.pivot.astype(np.float32)[group]
         away[np.isnan(away)] = 0
