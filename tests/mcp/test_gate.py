@@ -151,6 +151,26 @@ async def test_more_calls_than_workers_wait_for_their_turn(connect: Connect, sam
     assert most == 4
 
 
+async def test_a_client_gone_wrong_is_told_to_wait(
+    connect: Connect, samples: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("teller_mcp.gate.MAX_RUNNING", 1)
+    go_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def why(*_: object, **__: object) -> Any:
+        begun.release()
+        assert go_on.wait(30)
+        return samples.verdict()
+
+    async with connect(why=why) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.call_tool, "run_rca", {"request": 1})
+        await anyio.to_thread.run_sync(begun.acquire)
+        result = await client.call_tool("run_rca", {"request": 2})
+        go_on.set()
+    assert result.is_error
+    assert text_of(result) == "Busy: 1 calls are running. Try again in a few seconds."
+
+
 async def test_every_call_leaves_one_audit_line_without_the_values(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
