@@ -181,7 +181,7 @@ def test_windows_of_steps_hold_what_the_whole_tables_hold_there(store: Store):
 
 
 @pytest.mark.parametrize(
-    "window", [(0, 1), (99, 101), (163, 165), (164, 400), (0, 400), (399, 999), (500, 600), (7, 7)]
+    "window", [(0, 1), (99, 101), (81, 83), (163, 165), (164, 400), (0, 400), (399, 999), (500, 600), (7, 7)]
 )
 def test_a_window_of_steps_may_begin_and_end_in_any_chunk(store: Store, window: tuple[int, int]):
     capture = capture_of("0a", requests=100, steps=400)
