@@ -167,8 +167,8 @@ async def test_a_client_gone_wrong_is_told_to_wait(
         await anyio.to_thread.run_sync(begun.acquire)
         result = await client.call_tool("run_rca", {"request": 2})
         go_on.set()
-    assert result.is_error
-    assert text_of(result) == "Busy: 1 calls are running. Try again in a few seconds."
+        assert result.is_error
+        assert text_of(result) == "Busy: 1 calls are running. Try again in a few seconds."
 
 
 async def test_every_call_leaves_one_audit_line_without_the_values(
