@@ -341,10 +341,8 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
 
 
 def _compare(report: CompareReport, style: Style) -> list[str]:
-    lines = [
-        style.head(f"{report.kind.capitalize()}: {plain(report.before, 40)} against {plain(report.after, 40)}"),
-        "",
-    ]
+    before, after = (_brief(side) for side in (report.before, report.after))
+    lines = [style.head(f"{report.kind.capitalize()}: {after} against {before}"), ""]
     lines += _wrap(report.explanation, style)
     rows: list[list[Cell]] = [
         [d.what, d.layer, d.before, d.after, d.unit, d.ratio, d.low, d.high, "yes" if d.sure else "no"]
@@ -353,6 +351,12 @@ def _compare(report: CompareReport, style: Style) -> list[str]:
     columns = ["what", "layer", "before", "after", "unit", "ratio", "low", "high", "sure"]
     lines += ["", *table(columns, rows, style)] if rows else []
     return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+
+
+def _brief(side: str) -> str:
+    """``CAPTURE/REQUEST`` or a capture's id, with the id cut to what tells it apart."""
+    capture, slash, request = side.partition("/")
+    return plain(f"{capture[:12]}{slash}{request}", 40)
 
 
 PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {

@@ -85,6 +85,11 @@ def test_a_narrow_table_stacks_its_heads_and_cuts_its_widest_words() -> None:
     ]
 
 
+def test_the_sides_of_a_comparison_are_told_apart(samples: Any) -> None:
+    report = samples.comparison().model_copy(update={"before": "a" * 64 + "/12", "after": "a" * 64 + "/42"})
+    assert page(report, PLAIN).startswith("Requests: aaaaaaaaaaaa/42 against aaaaaaaaaaaa/12")
+
+
 def test_a_column_that_nobody_measured_is_left_out() -> None:
     assert table(["a", "b"], [[1, None], [2, None]], PLAIN) == ["a", "1", "2"]
 
