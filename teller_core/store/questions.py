@@ -4,8 +4,11 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from teller_core.data.assessment import Baselines
 from teller_core.data.steps import Lines
+from teller_core.data.table import UNKNOWN, Int64
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.tables import bound, read_rows, text
 
@@ -85,6 +88,16 @@ def slow_rows(con: sqlite3.Connection, key: int, metric: str, limit: int, cursor
     (total,) = con.execute(sql, (key, metric)).fetchone()
     more = len(found) > limit and len(page) > 0
     return SlowPage(rows, total, _cursor(metric, page[-1][2], page[-1][12]) if more else None)
+
+
+def values(con: sqlite3.Connection, key: int, metric: str) -> Int64:
+    """int64 ns a request, in order: its value of ``metric``, UNKNOWN where it was not measured."""
+    (count,) = con.execute("SELECT count(*) FROM requests WHERE capture = ?", (key,)).fetchone()
+    column = np.full(count, UNKNOWN, dtype=np.int64)
+    sql = "SELECT request, value FROM request_expectations WHERE capture = ? AND metric = ? AND value IS NOT NULL"
+    for request, value in con.execute(f"{sql} AND request >= 0 AND request < ?", (key, metric, count)):
+        column[request] = value
+    return column
 
 
 def operator_rows(con: sqlite3.Connection, key: int, name: str) -> OperatorRows:

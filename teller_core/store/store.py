@@ -16,6 +16,7 @@ from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.report import CaptureReport, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork
+from teller_core.data.table import Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
 from teller_core.store import captures, questions
@@ -219,6 +220,11 @@ class Store:
     def slow_rows(self, capture: str, metric: str = "e2e", limit: int = 20, cursor: str | None = None) -> SlowPage:
         """A page of the slow list, slowest first. Captures never change, so a cursor stays good."""
         return questions.slow_rows(self._con, self._key(capture), metric, limit, cursor)
+
+    @refusing
+    def values(self, capture: str, metric: str = "e2e") -> Int64:
+        """int64 ns a request, in order: its value of ``metric``, UNKNOWN where it was not measured."""
+        return questions.values(self._con, self._key(capture), metric)
 
     @refusing
     def operator_rows(self, capture: str, name: str) -> OperatorRows:

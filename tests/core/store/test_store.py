@@ -112,6 +112,12 @@ def test_a_row_of_the_slow_list_says_all_that_is_known_of_a_request(store: Store
     assert store.slow_rows("0a", "itl_max").rows == []
 
 
+def test_the_values_of_a_metric_come_in_the_order_of_the_requests(store: Store):
+    keep(store, "0a", e2e=[5_000, 9_000, UNKNOWN], ttft=[10])
+    assert store.values("0a").tolist() == [5_000, 9_000, UNKNOWN]
+    assert store.values("0a", "ttft").tolist() == [10, UNKNOWN, UNKNOWN]
+
+
 def test_the_queue_is_what_the_engine_said_where_it_said_it(store: Store):
     plain = capture_of("0a")
     queue = np.array([77, UNKNOWN, UNKNOWN])
