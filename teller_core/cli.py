@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -52,20 +53,37 @@ class Verbs:
 
 
 def pipeline_verbs() -> Verbs:
-    """The verbs of the pipeline. Loading it takes a moment: call this when the first answer is wanted."""
-    from teller_core import pipeline
+    """The verbs of the core. Loading them takes a moment: call this when the first answer is wanted."""
+    from teller_core import answers
     from teller_core.store.store import Store
 
     return Verbs(
         open_store=lambda path, read_only, deadline: Store.open(path, read_only=read_only, deadline_s=deadline),
-        import_paths=pipeline.import_paths,
-        list_captures=pipeline.list_captures,
-        slow=pipeline.slow,
-        why=pipeline.why,
-        causal_slice=pipeline.causal_slice,
-        explain_operator=pipeline.explain_operator,
-        compare=pipeline.compare,
+        import_paths=_read_into,
+        list_captures=answers.list_captures,
+        slow=answers.slow,
+        why=answers.why,
+        causal_slice=answers.causal_slice,
+        explain_operator=answers.explain_operator,
+        compare=answers.compare,
     )
+
+
+def _read_into(
+    paths: Sequence[Path],
+    store: Any,
+    *,
+    together: bool | None = None,
+    keep_prompts: bool = False,
+    progress: Told | None = None,
+) -> "ImportReport":
+    from dataclasses import replace
+
+    from teller_core.ingest.reading import read_group
+    from teller_core.pipeline import STAGES, import_paths, silent
+
+    stages = replace(STAGES, read=partial(read_group, keep_prompts=True)) if keep_prompts else STAGES
+    return import_paths(paths, store, together=together, progress=progress or silent, stages=stages)
 
 
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:
@@ -125,7 +143,7 @@ def _report_bug(kind: type[BaseException], error: BaseException, trace: Any) -> 
     place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
     print(
         f"teller: internal fault: {kind.__name__} at {place}, a bug in TELLER and not in your call. "
-        "Run it again with --debug and report the output, which names no content of your traces, as an issue.",
+        "Run it again with --debug and report its output as an issue, after a look that nothing in it is private.",
         file=sys.stderr,
     )
 

@@ -1,12 +1,16 @@
 """How far long work is: a line on a terminal, and nothing anywhere else."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Protocol, TextIO
 
-Told = Callable[[str, int, int], None]
-"""Called with what is being done, how far it is and how far it goes: bytes, 0 where nobody knows."""
 CLEAR = "\r\x1b[K"
+
+
+class Told(Protocol):
+    """Called with what is being done, how far it is and how far it goes: bytes, 0 where nobody knows."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
 
 
 @contextmanager
