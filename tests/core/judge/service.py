@@ -90,7 +90,13 @@ class Work:
     profiled: bool = True
 
 
-COST = {"aten::linear": 4 * US, "aten::addmm": 60 * US, "aten::sdpa": 20 * US, "aten::silu": 8 * US, "aten::norm": 6 * US}
+COST = {
+    "aten::linear": 4 * US,
+    "aten::addmm": 60 * US,
+    "aten::sdpa": 20 * US,
+    "aten::silu": 8 * US,
+    "aten::norm": 6 * US,
+}
 LAYERS = 4
 PAUSE = 5 * US
 """Host time before every operator."""
@@ -146,7 +152,9 @@ def _step(rows: Rows, work: Work, now: int, rng: np.random.Generator, noise: flo
             now += int(COST[name] * factor * grow * size)
         rows.close(now)
 
-    rows.open(f"execute_context_{int(work.context > 0)}({work.context})_generation_{work.generation}", Layer.ENGINE, now)
+    rows.open(
+        f"execute_context_{int(work.context > 0)}({work.context})_generation_{work.generation}", Layer.ENGINE, now
+    )
     for layer in range(LAYERS):
         rows.open(f"nn.Module: Block_{layer}", Layer.PYTHON, now)
         operator("aten::norm")
@@ -206,14 +214,14 @@ def capture(
         requests=requests,
         participation=participation
         if participation is not None
-        else Participation(empty32, empty32, empty32, empty32, np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0)),
+        else Participation(
+            empty32, empty32, empty32, empty32, np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0)
+        ),
         tokens=TokenTimes(np.zeros(len(requests.number) + 1, dtype=np.int64), empty64),
         lines=Lines(empty64, empty64, empty64, [], [], [], [], [], empty32, empty32, empty32, empty32),
         pauses=pauses if pauses is not None else Pauses(empty64, empty64, empty64, [], [], []),
         samples=Samples(empty64, empty64, [], [], [], empty64),
-        collectives=Collectives(
-            empty32, empty64, empty32, empty32, empty32, empty64, empty64, empty64, empty32
-        ),
+        collectives=Collectives(empty32, empty64, empty32, empty32, empty32, empty64, empty64, empty64, empty32),
     )
 
 
@@ -227,7 +235,8 @@ def requests_table(n: int, **columns: object) -> Requests:
         ).split()
     }
     counts = {
-        name: np.full(n, -1, dtype=np.int32) for name in ("prompt_tokens", "output_tokens", "cached_tokens", "preemptions")
+        name: np.full(n, -1, dtype=np.int32)
+        for name in ("prompt_tokens", "output_tokens", "cached_tokens", "preemptions")
     }
     base: dict = {
         "number": np.arange(1, n + 1, dtype=np.int32),
