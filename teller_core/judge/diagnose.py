@@ -24,9 +24,21 @@ LEAST_SHARE = 0.1
 OWN_SHARE = 0.02
 """What the engine recorded of this very request needs less: it is no noise."""
 OWN = frozenset({"scheduler.kv_preemption"})
-SAMPLED_SHARE = 0.15
-"""What is told from counters sampled around the steps needs more: noise of a busy host adds up too."""
-SAMPLED = frozenset({"host.cpu_starvation", "host.io_stall", "host.slow_operator", "host.interpreter_lock"})
+DIFFUSE_SHARE = 0.15
+"""What is spread over many steps and told from counters needs more: noise of a busy host adds up too."""
+DIFFUSE = frozenset({"host.cpu_starvation", "host.interpreter_lock"})
+DIRECT = frozenset(
+    {
+        "host.gc_pause",
+        "host.io_stall",
+        "host.observer_overhead",
+        "scheduler.prefill_interference",
+        "scheduler.kv_preemption",
+    }
+)
+"""Recorded delays of this very request: they are told unless it was faster than predicted."""
+NOTICEABLE = 1.1
+"""Other causes are told of a request that took this many times what its work or its load predicts."""
 LARGE_SHARE = 0.3
 """A cause that took this much is told even of a request that is not slower than predicted: the prediction may know of it."""
 ALWAYS_THERE = frozenset(
@@ -105,14 +117,14 @@ def _claimed(view: Scene, answers: Answers) -> list[Clue]:
 
 def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
     """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
-    share = OWN_SHARE if clue.cause in OWN else SAMPLED_SHARE if clue.cause in SAMPLED else LEAST_SHARE
+    share = OWN_SHARE if clue.cause in OWN else DIFFUSE_SHARE if clue.cause in DIFFUSE else LEAST_SHARE
     if clue.ns < max(LEAST_NS, share * view.span) or cause(clue.cause).tier > view.case.capture.tier:
         return False
     if answers.slow or clue.cause in OWN:
         return True
     if clue.cause in ALWAYS_THERE:
         return False
-    return not answers.known or clue.ns >= LARGE_SHARE * view.span
+    return answers.worst >= (1.0 if clue.cause in DIRECT else NOTICEABLE) or clue.ns >= LARGE_SHARE * view.span
 
 
 def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:

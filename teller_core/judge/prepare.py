@@ -10,7 +10,7 @@ import numpy as np
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
-from teller_core.judge.intervals import EMPTY, Spans, overlaps, union
+from teller_core.judge.intervals import EMPTY, Spans, overlaps, union, without
 
 LOCAL_PAUSES = ("gc", "thread_lag", "stop_signal")
 """Pauses of the service itself. ``profiler_stop`` is the recorder's own."""
@@ -244,7 +244,9 @@ def _path(capture: Capture) -> frozenset[str]:
 
 
 def _pauses(capture: Capture, processes: frozenset[str]) -> dict[str, Spans]:
-    return {kind: _kind(capture, kind, processes) for kind in LOCAL_PAUSES}
+    """By kind. A thread that woke late because of a collection is the collection's."""
+    pauses = {kind: _kind(capture, kind, processes) for kind in LOCAL_PAUSES}
+    return {**pauses, "thread_lag": without(pauses["thread_lag"], pauses["gc"])}
 
 
 def _kind(capture: Capture, kind: str, processes: frozenset[str] | None = None) -> Spans:

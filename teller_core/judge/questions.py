@@ -24,9 +24,10 @@ class Answers(NamedTuple):
     why: dict[str, str]
 
     @property
-    def known(self) -> bool:
-        """Whether its work or its load say what it should have taken."""
-        return self.over_work is not None or self.over_load is not None
+    def worst(self) -> float:
+        """The larger of the ratios to its work and its load, infinite where neither is known: nothing speaks for it then."""
+        known = [ratio for ratio in (self.over_work, self.over_load) if ratio is not None]
+        return max(known, default=float("inf"))
 
     @property
     def slow(self) -> bool:

@@ -34,4 +34,4 @@ def test_an_unknown_value_has_no_ratios_and_a_reason() -> None:
     assert (said.over_slo, said.over_work, said.over_load) == (None, None, None)
     assert set(said.why) == {"value", "over_work", "over_load"}
     assert not said.slow
-    assert not said.known
+    assert said.worst == float("inf")
