@@ -103,8 +103,11 @@ def _load(
 
 def _task(service: Service) -> Path:
     """The thread that makes the tokens, as the warm-up showed it."""
-    step = events(service.cap, "cb.step")[-1]
-    return Path("/proc") / str(service.process.pid) / "task" / str(step["tid"])
+    steps = events(service.cap, "cb.step")
+    if not steps:
+        why = "the recorder does not know the installed version of transformers"
+        raise TellerError("The demo's service", why, "Install the version in constraints.txt")
+    return Path("/proc") / str(service.process.pid) / "task" / str(steps[-1]["tid"])
 
 
 def _prefills(plan: Plan, cap: Path) -> list[Delay]:
