@@ -16,6 +16,7 @@ from teller_core.ingest.numbers import decimal_ns, integer
 from teller_core.ingest.tokens import (
     BROKEN,
     FINE,
+    MAX_INT64,
     NO_NUMBER,
     QUOTE,
     TOO_BIG,
@@ -395,7 +396,7 @@ def _problem(fields: Int64) -> int:
             return BIG_TIME
     if fields[DUR] < 0:
         return NEGATIVE
-    if fields[TS] > 0 and fields[TS] + fields[DUR] < 0:
+    if fields[TS] > MAX_INT64 - fields[DUR]:  # a sum that overflows may be anything: LLVM counts on none
         return BIG_TIME
     return BIG_LINK if fields[LINK_CODE] == TOO_BIG else -1
 

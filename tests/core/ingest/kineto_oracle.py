@@ -18,7 +18,7 @@ DEVICE = {"kernel": "", "gpu_memcpy": "", "gpu_memset": "", "memcpy": "", "memse
 DEVICE |= {"gpu_user_annotation": " annotations", "cuda_profiler_range": " annotations", "cuda_sync": " syncs"}
 KINDS = {
     "M": "metadata", "s": "flow", "t": "flow", "f": "flow", "C": "counter", "i": "instant", "B": "begin", "E": "end",
-    "b": "async", "e": "async", "n": "async",
+    "b": "async", "e": "async", "n": "async", "O": "object",
 }  # fmt: skip
 PREFIXES = ("nccl", "rccl", "gloo:", "c10d", "_c10d", "record_param_comms")
 PARTS = (

@@ -57,6 +57,7 @@ times = st.one_of(
     numbers(r"(0|[1-9][0-9]{0,19})\.[0-9]{1,8}"),
     numbers(r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,5})?[eE][+-]?[0-9]{1,2}"),
     st.integers(-(2**70), 2**70),
+    st.sampled_from([2**63 // 1000, Number("9223372036854775.807"), Number("9223372036854775.8075"), Number("9e15")]),
     st.sampled_from([Number("NaN"), Number("Infinity"), Number("-Infinity"), None, True, "12", [1], {"a": 1}]),
 )
 identities = st.one_of(
