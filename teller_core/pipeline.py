@@ -1,4 +1,4 @@
-"""The paper on one page: what happens to a capture, from its files to an answer.
+"""The paper on one page: what happens to a capture, from its files to its answers.
 
     read      files -> recording: traces, log lines, records                   ingest
     nest      trace -> call-chain tree                                          rebuild
@@ -98,9 +98,9 @@ def import_paths(
     """Read ``paths`` into ``store``. ``together``: join all paths into one capture (True), split every file (False), or
     take the files of one folder as recorded together (None). Raises TellerError; a capture is stored whole or not at all.
     """
-    from teller_core.ingest.reading import plan
+    from teller_core.ingest.reading import apart, plan
 
-    groups = plan(paths, together)
+    groups = apart(paths) if together is False else plan(paths, together is True)
     return ImportReport(captures=[import_group(group, store, progress=progress, stages=stages) for group in groups])
 
 
@@ -111,8 +111,8 @@ def import_group(
     from teller_core.ingest.reading import content_id
 
     capture_id = content_id(group)
-    if (known := store.report(capture_id)) is not None:
-        return known.model_copy(update={"already_known": True})
+    if store.knows(capture_id):
+        return store.report(capture_id).model_copy(update={"already_known": True})
     recording = stages.read(group, progress)
     progress("rebuild", 0, 0)
     trees = [stages.nest(trace) for _, trace in recording.traces]

@@ -128,9 +128,16 @@ def _tell(progress: GroupProgress, name: str, size: int, done: int) -> None:
     progress(name, done, size)
 
 
-def content_id(recording: Recording) -> str:
-    """sha256 hex over the hashes of the files that were read: the same content has the same id under any names."""
-    hashes = sorted(file.content_hash for file in recording.files if file.content_hash)
+def content_id(group: Group) -> str:
+    """sha256 hex over the hashes of the group's files of a known format: the same content has the same id under any names.
+
+    Nothing is parsed. Raises what :func:`read_group` raises for files that cannot be read or are of no known format.
+    """
+    try:
+        hashes = sorted(_hash(path) for path in _recognized(group, Recording()))
+    except OSError as error:
+        why = f"one of its files cannot be read ({error.strerror})"
+        raise InputError(group.name, why, "Check its permissions") from None
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 

@@ -10,6 +10,8 @@ from teller_core.data.assessment import Baselines
 from teller_core.data.steps import Lines
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.errors import InputError, UnknownName
+from teller_core.store.columns import ColumnSet, read_values
+from teller_core.store.spans import KIND as SPANS
 from teller_core.store.tables import bound, read_rows, text
 
 METRICS = ("e2e", "ttft", "tpot", "itl_max")
@@ -146,6 +148,26 @@ def steps_between(con: sqlite3.Connection, key: int, start: int, stop: int) -> r
         (key, stop, start),
     ).fetchone()
     return range(0) if first is None else range(first, last + 1)
+
+
+def step_of(con: sqlite3.Connection, key: int, rank: int, row: int) -> int | None:
+    """Position of the step whose rows of a rank's tree hold ``row``, None for none."""
+    sql = 'SELECT step FROM step_work WHERE capture = ? AND rank = ? AND "row" BETWEEN 0 AND ? AND row_stop > ?'
+    found = con.execute(sql, (key, rank, row, row)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def traced(con: sqlite3.Connection, key: int) -> list[int]:
+    """Positions of the ranks of which a trace was recorded."""
+    sql = "SELECT rank FROM column_sets WHERE capture = ? AND kind = ? ORDER BY rank"
+    return [int(rank) for (rank,) in con.execute(sql, (key, SPANS))]
+
+
+def subtree_stop(con: sqlite3.Connection, stored: ColumnSet, row: int) -> int:
+    """The row behind the last one below ``row``. Raises UnknownName for a row that is not there."""
+    if not 0 <= row < stored.rows:
+        raise UnknownName("the span", f"the rank has {stored.rows} spans", "Take a handle from an answer or a slice")
+    return row + int(read_values(con, stored.key, ["size"], row, row + 1)["size"][0])
 
 
 def _cursor(metric: str, value: int | None, request: int) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
@@ -26,6 +26,13 @@ from teller_core.store.migrations import MIGRATIONS, migrate, version
 from teller_core.store.questions import OperatorRows, SlowPage
 from teller_core.store.spans import find_tree, read_tree
 from teller_core.store.tables import read_window
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Row = TypeVar("Row", bound=DataclassInstance)
+else:
+    Row = TypeVar("Row")
 
 STEPS_BETWEEN_LOOKS = 100_000
 """Steps of SQLite's machine between two looks at the clock: about a millisecond."""
@@ -180,6 +187,29 @@ class Store:
             has = f"rank {rank} has the rows 0 to {stored.rows - 1}" if stored.rows else f"rank {rank} has no spans"
             raise UnknownName("the span", has, "Take a handle from an answer or a slice")
         return read_tree(self._con, stored, low, high, columns)
+
+    @refusing
+    def subtree(self, capture: str, rank: int, row: int) -> Tree:
+        """The span at ``row`` of a rank's tree and all below it. Raises UnknownName for a span that is not there."""
+        stop = questions.subtree_stop(self._con, find_tree(self._con, self._key(capture), rank), row)
+        return self.tree_rows(capture, rank, row, stop)
+
+    @refusing
+    def step_of(self, capture: str, rank: int, row: int) -> int | None:
+        """Position of the step that the span at ``row`` of a rank's tree belongs to, None for none."""
+        return questions.step_of(self._con, self._key(capture), rank, row)
+
+    @refusing
+    def traced(self, capture: str) -> list[int]:
+        """Positions of the ranks of which a trace was recorded."""
+        return questions.traced(self._con, self._key(capture))
+
+    @refusing
+    def rows(
+        self, capture: str, table: type[Row], column: str = "position", low: int = 0, high: int | None = None
+    ) -> Row:
+        """The rows of a small table whose ``column`` lies in ``low`` to before ``high``; all of them by default."""
+        return read_window(self._con, self._key(capture), table, column, low=low, high=high)
 
     @refusing
     def steps(self, capture: str, low: int = 0, high: int | None = None) -> Steps:

@@ -83,13 +83,13 @@ def test_stamps_without_a_year_take_it_from_the_other_files(tmp_path: Path) -> N
 
 
 def test_the_same_content_is_the_same_capture_under_any_name(tmp_path: Path) -> None:
-    first = read(bundle(tmp_path / "b"))
+    first = content_id(plan([bundle(tmp_path / "b")])[0])
     shutil.copy(HOST, tmp_path / "z.jsonl")
     shutil.copy(LOG, tmp_path / "a.jsonl")
     shutil.copy(CLIENT, tmp_path / "m.txt")
-    again = read(tmp_path / "m.txt", tmp_path / "a.jsonl", tmp_path / "z.jsonl")
-    assert content_id(first) == content_id(again)
-    assert content_id(first) != content_id(read(tmp_path / "z.jsonl"))
+    again = plan([tmp_path / "m.txt", tmp_path / "a.jsonl", tmp_path / "z.jsonl"])[0]
+    assert content_id(again) == first
+    assert content_id(plan([tmp_path / "z.jsonl"])[0]) != first
 
 
 def test_a_broken_file_in_a_folder_is_a_problem_of_that_file(tmp_path: Path) -> None:

@@ -1,0 +1,207 @@
+"""What people ask of a store: which requests were slow, why, what bears on a step, what an operator does, what differs.
+
+Each question reads the rows and spans that its answer needs and leaves the rest where it is. All raise TellerError.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from teller_core.context.moments import Moment, blamed_step
+from teller_core.context.pages import slice_report, span_report
+from teller_core.context.slicing import StepSpans
+from teller_core.data.assessment import Baselines, Candidates, StepExpectations
+from teller_core.data.capture import Pauses
+from teller_core.data.report import (
+    CapturesReport,
+    CompareReport,
+    Metric,
+    OperatorReport,
+    SliceReport,
+    SlowReport,
+    WhyReport,
+)
+from teller_core.data.steps import StepWork
+from teller_core.data.table import take
+from teller_core.errors import InputError, UnknownName
+from teller_core.store.store import Store
+from teller_core.tell.cohorts import what_differs
+from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
+from teller_core.tell.explain import explain
+from teller_core.tell.names import shorten
+from teller_core.tell.operator import RankSpans
+from teller_core.tell.operator import explain_operator as operator_report
+from teller_core.tell.slow import slow_report
+
+TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
+HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
+SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
+"""What explaining an operator needs of every span."""
+
+
+def list_captures(store: Store) -> CapturesReport:
+    """What was imported, the newest first."""
+    return CapturesReport(captures=store.captures())
+
+
+def slow(
+    store: Store,
+    *,
+    capture: str | None = None,
+    metric: Metric = "e2e",
+    slo_ms: float | None = None,
+    limit: int = 20,
+    cursor: str | None = None,
+) -> SlowReport:
+    """The requests of a capture, slowest first by ``metric``, and what the slow have in common."""
+    found = store.resolve(capture)
+    kept = "e2e" if metric == "slo" else metric
+    page = store.slow_rows(found, kept, limit, cursor)
+    note = what_differs(store.requests(found), store.values(found, kept))
+    return slow_report(
+        found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
+    )
+
+
+def why(
+    store: Store, request: str, *, capture: str | None = None, metric: Metric = "e2e", slo_ms: float | None = None
+) -> WhyReport:
+    """Why ``request`` (its number, or an id of the engine, the caller or a trace) took what it took.
+
+    The answer by end-to-end time was made at import. Another metric, or a promise to keep, is judged now.
+    """
+    found = store.resolve(capture)
+    number = store.request_number(found, request)
+    stored = store.answer(found, number)
+    if stored is not None and metric == "e2e" and slo_ms is None:
+        return stored
+    from teller_core.judge.diagnose import diagnose
+
+    slo_ns = None if slo_ms is None else round(slo_ms * 1e6)
+    tables, numbers = store.capture(found), store.assessment(found)
+    return explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored))
+
+
+def causal_slice(
+    store: Store, target: str, *, capture: str | None = None, rank: int | None = None, budget: int = 4000
+) -> SliceReport:
+    """What bears on ``target``: ``step 17``, ``request 42`` (its most blamed step), or a span's handle ``RANK:ROW``.
+
+    ``rank`` keeps one rank, by its position. ``budget``: tokens of the assistant that reads it.
+    """
+    found = store.resolve(capture)
+    if handle := HANDLE.fullmatch(target.strip()):
+        return _span_slice(store, found, int(handle["rank"]), int(handle["row"]), budget)
+    parsed = TARGET.fullmatch(target.strip())
+    if parsed is None:
+        raise InputError(
+            "the target", "it is empty", "Name a request, a step as `step 17`, or a span's handle RANK:ROW"
+        )
+    if parsed["kind"] == "step":
+        return _step_slice(store, found, _step_number(parsed["name"]), rank, budget)
+    number = store.request_number(found, parsed["name"])
+    step, note = _step_to_blame(store, found, number)
+    return _step_slice(store, found, step, rank, budget, request=number, note=note)
+
+
+def explain_operator(store: Store, name: str, *, capture: str | None = None) -> OperatorReport:
+    """What the operator ``name`` is and how it does in the capture."""
+    found = store.resolve(capture)
+    rows = store.operator_rows(found, name)
+    baselines = store.rows(found, Baselines)
+    work = store.work(found)
+    ranks = [] if not rows.baselines.name else [_rank_spans(store, found, rank, work) for rank in store.traced(found)]
+    return operator_report(name, baselines, ranks, capture=found, suggestions=rows.suggestions)
+
+
+def compare(store: Store, before: str, after: str, *, capture: str | None = None) -> CompareReport:
+    """What differs between two captures (ids), or two requests (``12``, or ``CAPTURE/REQUEST``)."""
+    one, other = _side(store, before, capture), _side(store, after, capture)
+    if (one[1] is None) != (other[1] is None):
+        raise InputError("compare", "one side is a capture, the other a request", "Name two of a kind")
+    views = {key: CaptureView(store.capture(key), store.assessment(key)) for key in {one[0], other[0]}}
+    if one[1] is None or other[1] is None:
+        return compare_captures(views[one[0]], views[other[0]])
+    sides = [RequestView(views[key], number - 1, store.answer(key, number)) for key, number in (one, other) if number]
+    return compare_requests(sides[0], sides[1])
+
+
+def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | None]:
+    """The capture and, for a request, its number. A name that is both a request and a capture's prefix is a request."""
+    head, slash, request = named.rpartition("/")
+    if slash:
+        found = store.resolve(head)
+        return found, store.request_number(found, request)
+    found = store.resolve(capture)
+    try:
+        return found, store.request_number(found, named)
+    except UnknownName:
+        return store.resolve(named), None
+
+
+def _step_number(name: str) -> int:
+    if not name.isdecimal() or len(name) > 9:
+        raise InputError("the step", "a step is called by a number", "Take one from an answer, as `step 17`")
+    return int(name)
+
+
+def _step_to_blame(store: Store, capture: str, number: int) -> tuple[int, str]:
+    blamed = blamed_step(
+        number - 1,
+        store.requests(capture),
+        store.participation(capture),
+        store.steps(capture),
+        store.rows(capture, StepExpectations),
+    )
+    if blamed is None:
+        raise UnknownName("the request", "none of its steps has a known time", "Ask `why` for what is known of it")
+    return blamed
+
+
+def _step_slice(
+    store: Store, capture: str, step: int, rank: int | None, budget: int, *, request: int | None = None, note: str = ""
+) -> SliceReport:
+    steps = store.steps(capture, step, step + 1)
+    if not len(steps.engine):
+        raise UnknownName(
+            "the step", "the capture has no such step", "Steps count from 0; `captures` says how many there are"
+        )
+    moment = Moment(
+        step=step,
+        steps=steps,
+        work=store.work(capture, step, step + 1),
+        participation=store.participation(capture, step, step + 1),
+        pauses=store.rows(capture, Pauses),
+    )
+    spans = _profiled(store, capture, moment.work, rank)
+    suspects = store.rows(capture, Candidates, "step", step, step + 1)
+    return slice_report(
+        moment, spans, suspects, capture=capture, budget=budget, text=shorten, request=request, note=note
+    )
+
+
+def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:
+    """The spans of a step on every rank with a profile, or on ``rank`` alone."""
+    rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
+    return [
+        StepSpans(at, low, store.tree_rows(capture, at, low, high))
+        for at, low, high in rows
+        if low >= 0 and rank in (None, at)
+    ]
+
+
+def _span_slice(store: Store, capture: str, rank: int, row: int, budget: int) -> SliceReport:
+    """The slice of one span and all below it."""
+    tree = store.subtree(capture, rank, row)
+    step = store.step_of(capture, rank, row)
+    low, high = (0, 0) if step is None else (step, step + 1)
+    suspects = store.rows(capture, Candidates, "step", low, high)
+    return span_report(StepSpans(rank, row, tree), suspects, capture=capture, step=step, budget=budget, text=shorten)
+
+
+def _rank_spans(store: Store, capture: str, rank: int, work: StepWork) -> RankSpans:
+    mine = take(work, (work.rank == rank) & (work.row >= 0))
+    order = np.argsort(mine.row, kind="stable")
+    steps = [(int(mine.row[i]), int(mine.row_stop[i]), int(mine.start[i])) for i in order]
+    return RankSpans(rank, store.tree_rows(capture, rank, columns=SPAN_COLUMNS), steps)
