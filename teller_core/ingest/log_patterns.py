@@ -44,16 +44,16 @@ def recognize(message: str) -> Known | None:
 
     ``message`` must hold no prompts: what a user wrote could look like fields.
     """
-    for pattern in patterns():
-        if pattern.key in message and (known := _read(pattern, message)) is not None:
+    for key, pattern in _by_key():
+        if key in message and (known := _read(pattern, message)) is not None:
             return known
     return None
 
 
 def recognize_numbers(message: str) -> Known | None:
     """As :func:`recognize`, of those patterns alone that leave no room for prompts and secrets."""
-    for pattern in _of_numbers():
-        if pattern.key in message and (known := _read(pattern, message)) is not None:
+    for key, pattern in _of_numbers():
+        if key in message and (known := _read(pattern, message)) is not None:
             return known
     return None
 
@@ -73,8 +73,13 @@ def _read(pattern: Pattern, message: str) -> Known | None:
 
 
 @cache
-def _of_numbers() -> tuple[Pattern, ...]:
-    return tuple(pattern for pattern in patterns() if pattern.covers)
+def _by_key() -> tuple[tuple[str, Pattern], ...]:
+    return tuple((pattern.key, pattern) for pattern in patterns())
+
+
+@cache
+def _of_numbers() -> tuple[tuple[str, Pattern], ...]:
+    return tuple((key, pattern) for key, pattern in _by_key() if pattern.covers)
 
 
 def _pattern(entry: Mapping[str, Any]) -> Pattern:

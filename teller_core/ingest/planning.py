@@ -135,7 +135,7 @@ def _joined(groups: Sequence[Group]) -> Group:
 
 
 def _found(root: Path) -> tuple[list[Path], dict[Path, str]]:
-    """The files below ``root`` and why others were left out."""
+    """The files below ``root`` and why others were left out. Hidden folders are not looked into."""
     files: list[Path] = []
     skipped: dict[Path, str] = {}
     top = root.resolve()
@@ -158,8 +158,9 @@ def _walk(root: Path) -> Iterator[Path]:
         raise InputError(name, f"the folder cannot be read ({error.strerror})", "Check its permissions") from None
 
     for folder, below, names in os.walk(root, onerror=refuse):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        yield from (Path(folder, name) for name in sorted(names))
+        hidden = [name for name in below if name.startswith(".")]
+        below[:] = sorted(set(below).difference(hidden))
+        yield from (Path(folder, name) for name in sorted(hidden + names))
 
 
 def _left_out(path: Path, top: Path) -> str:
@@ -167,7 +168,8 @@ def _left_out(path: Path, top: Path) -> str:
     if path.name in CONTROL:
         return "control_file"
     if path.name.startswith("."):
-        return "unfinished_file" if path.name.startswith((".part-", ".torch-")) else "hidden_file"
+        unfinished = path.name.startswith((".part-", ".torch-"))
+        return "unfinished_file" if unfinished else "hidden_folder" if path.is_dir() else "hidden_file"
     try:
         outside = path.is_symlink() and not path.resolve(strict=True).is_relative_to(top)
         about = path.stat()

@@ -51,12 +51,14 @@ def test_what_is_left_out_of_a_folder_is_named(tmp_path: Path) -> None:
     write(tmp_path / "cap/._host-7.jsonl")
     write(tmp_path / "cap/PROFILE", "3")
     write(tmp_path / "cap/empty.log", "")
+    write(tmp_path / ".git/HEAD")
     os.mkfifo(tmp_path / "cap/pipe.log")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "away").symlink_to("/etc/hostname")
     (group,) = plan([tmp_path])
     assert names(group) == ["cap/host-7.jsonl"]
     assert {path.name: why for path, why in group.skipped.items()} == {
+        ".git": "hidden_folder",
         ".part-7.json": "unfinished_file",
         "._host-7.jsonl": "hidden_file",
         "PROFILE": "control_file",
