@@ -60,7 +60,7 @@ def _compiled(scene: Scene, ns: int) -> str | None:
     lines = scene.case.capture.lines
     if not len(lines.time):
         return None
-    return None if any(lines.rule[row] == "vllm.jit" for row in scene.lines) else "the log names no compilation"
+    return None if scene.lines("vllm.jit") else "the log names no compilation"
 
 
 def _observer(scene: Scene, ns: int) -> str | None:

@@ -24,6 +24,7 @@ OPENING = 2
 """The steps in which a profiler allocates its buffers and looks up what it sees for the first time."""
 MIN_STEPS = 8
 """Fewer steps than this say nothing about what a step usually takes."""
+EMPTY_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ class Case:
     """Of the processes on the path together, or of the machine where the name begins with machine or pressure."""
     expectation: Mapping[tuple[int, str], int]
     """The row of ``assessment.requests`` by request position and metric."""
+    lines: Mapping[str, Int64]
+    """Rows of the log lines that a rule knows, by rule."""
     profiled: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     """Which steps a profile overlaps."""
     opening: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
@@ -163,9 +166,18 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
                 zip(assessment.requests.request.tolist(), assessment.requests.metric, strict=True)
             )
         },
+        lines=_lines(capture),
         profiled=profiled,
         opening=_opening(profiled, engines),
     )
+
+
+def _lines(capture: Capture) -> dict[str, Int64]:
+    rows: dict[str, list[int]] = {}
+    for row, rule in enumerate(capture.lines.rule):
+        if rule:
+            rows.setdefault(rule, []).append(row)
+    return {rule: np.array(found, np.int64) for rule, found in rows.items()}
 
 
 def _engines(

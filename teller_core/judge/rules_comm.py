@@ -10,7 +10,7 @@ import numpy as np
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item
 from teller_core.judge.intervals import overlaps
-from teller_core.judge.prepare import CALM, Case
+from teller_core.judge.prepare import CALM, EMPTY_ROWS, Case
 from teller_core.judge.scene import Scene
 
 SLOWER = 3.0
@@ -113,7 +113,7 @@ def straggler_rank(scene: Scene) -> Clue | None:
 def fabric_fallback(scene: Scene) -> Clue | None:
     """The log says that the ranks talk over sockets, and collectives take much of its steps."""
     lines = scene.case.capture.lines
-    rows = [row for row, rule in enumerate(lines.rule) if rule == "nccl.net" and '"Socket"' in lines.fields[row]]
+    rows = [row for row in scene.case.lines.get("nccl.net", EMPTY_ROWS).tolist() if '"Socket"' in lines.fields[row]]
     seen = link(scene.case)
     mine = np.isin(seen.step, scene.life.step)
     if not rows or not mine.any():

@@ -3,10 +3,9 @@
 import numpy as np
 
 from teller_core.data.table import UNKNOWN
-from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, overlaps, span
-from teller_core.judge.scene import Scene
+from teller_core.judge.scene import Scene, over_work
 
 DOUBLED = 1.0
 """Other prompts interfere where they add at least this many times what the step would take: ordinary batches add less."""
@@ -69,33 +68,35 @@ def prefill_interference(scene: Scene) -> Clue | None:
 
 
 def kv_preemption(scene: Scene) -> Clue | None:
-    """It was evicted while it ran, and its tokens were computed again."""
-    table = scene.case.capture.requests
+    """It was evicted while it ran, and its tokens were computed again; or the log says that requests like it were."""
+    table, steps = scene.case.capture.requests, scene.life.step
     evictions = max(int(table.preemptions[scene.life.request]), len(scene.life.evicted.start))
-    lines = [row for row in scene.lines if scene.case.capture.lines.rule[row].startswith("vllm.preempt")]
-    if evictions <= 0 and not lines:
+    lines = [*scene.lines("vllm.preempted"), *scene.lines("sglang.retracted")]
+    blind = not len(steps) and bool(lines)
+    if evictions <= 0 and not blind:
         return None
     away = scene.during(scene.life.evicted) + scene.during(scene.life.recompute)
-    ns = away or phase_ns(scene.phases, "unexplained")
-    again = int(scene.life.recomputed.clip(0).sum())
-    name = "time evicted and computing again" if away else "time without a record, in which it may have been evicted"
+    ns = over_work(scene) if blind else away
+    if ns <= 0:
+        return None
+    name = (
+        "beyond what its work predicts, while the log tells of evictions"
+        if blind
+        else "time evicted and computing again"
+    )
     evidence = [
         cost(name, ns, kind="decision"),
         count("evictions", max(evictions, len(lines)), unit="times", kind="decision"),
     ]
-    if again:
+    if (again := int(scene.life.recomputed.clip(0).sum())) > 0:
         evidence.append(count("tokens computed again", again, unit="tokens", kind="decision"))
-    usage = scene.case.capture.steps.kv_usage[scene.life.step]
+    usage = scene.case.capture.steps.kv_usage[steps]
     if len(usage) and not np.isnan(usage).all():
-        evidence.append(
-            count("highest KV cache use in its steps", 100 * float(np.nanmax(usage)), unit="%", scope="its_steps")
-        )
+        highest = 100 * float(np.nanmax(usage))
+        evidence.append(count("highest KV cache use in its steps", highest, unit="%", scope="its_steps"))
     evidence += [line_item(scene, row, "an eviction in the log") for row in lines[:3]]
-    step = _first_recompute(scene)
-    sure = RECORDED if ns else HINTED
-    return Clue(
-        "scheduler.kv_preemption", ns or phase_ns(scene.phases, "unexplained"), sure, evidence, step=step, tier=0
-    )
+    sure = HINTED if blind else RECORDED
+    return Clue("scheduler.kv_preemption", ns, sure, evidence, step=_first_recompute(scene), tier=0)
 
 
 def prefix_cache_miss(scene: Scene) -> Clue | None:

@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 
+from teller_core.data.steps import Lines
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, span
-from teller_core.judge.scene import Scene
+from teller_core.judge.prepare import EMPTY_ROWS
+from teller_core.judge.scene import Scene, over_work
 
 COLD_STEPS = 3
 """An engine's first steps, in which it compiles, allocates and connects."""
@@ -80,7 +82,7 @@ def gateway_overhead(scene: Scene) -> Clue | None:
 def jit_compile(scene: Scene) -> Clue | None:
     """The log names a compilation while it ran, and a step of that time took longer than its work asks for."""
     lines = scene.case.capture.lines
-    rows = [row for row in scene.lines if lines.rule[row] == "vllm.jit"]
+    rows = scene.lines("vllm.jit")
     if not rows:
         return None
     held = scene.holds
@@ -88,7 +90,7 @@ def jit_compile(scene: Scene) -> Clue | None:
     for row in rows:
         time, width = int(lines.time[row]), max(int(lines.after[row]), 0)
         near |= (held.low <= time + width) & (held.high >= time - max(width, NEAR))
-    ns = int(held.rest[near].sum()) if held.judged else _over_work(scene)
+    ns = int(held.rest[near].sum()) if held.judged else over_work(scene)
     step = int(held.step[near][np.argmax(held.rest[near])]) if near.any() else None
     evidence = [cost("steps stretched around the compilation", ns, kind="step", scope="its_steps")]
     evidence += [line_item(scene, row, "a compilation in the log") for row in rows[:3]]
@@ -101,7 +103,9 @@ def cold_start(scene: Scene) -> Clue | None:
     """The engine ran its very first steps for it, or had not begun when it came."""
     engine, life = scene.life.engine, scene.life
     lines = scene.case.capture.lines
-    ready = [row for row in scene.lines if lines.rule[row] == "vllm.init" and int(lines.time[row]) > life.begin]
+    ready = [
+        row for row in (*scene.lines("vllm.init"), *scene.lines("sglang.ready")) if int(lines.time[row]) > life.begin
+    ]
     if engine is None or not len(engine.step) or not scene.span:
         return None
     first = span(life.begin, int(engine.begin[0]))
@@ -126,11 +130,11 @@ def cold_start(scene: Scene) -> Clue | None:
 def graph_miss(scene: Scene) -> Clue | None:
     """The log says that its decode steps ran without a graph, while others ran with one."""
     lines = scene.case.capture.lines
-    said = {row: json.loads(lines.fields[row]).get("graph") for row in _graph_lines(scene)}
-    without = [row for row in scene.lines if said.get(row) == "False"]
-    if not without or "True" not in said.values():
+    everywhere = scene.case.lines.get("sglang.decode", EMPTY_ROWS).tolist()
+    without = [row for row in scene.lines("sglang.decode") if _graph(lines, row) == "False"]
+    if not without or not any(_graph(lines, row) == "True" for row in everywhere):
         return None
-    ns = _over_work(scene)
+    ns = over_work(scene)
     evidence = [
         cost("beyond what its work predicts", ns),
         count("log lines without a graph", len(without), unit="lines", kind="log_line", scope="capture"),
@@ -142,10 +146,10 @@ def graph_miss(scene: Scene) -> Clue | None:
 def collective_hang(scene: Scene) -> Clue | None:
     """A worker got no work from the others for a minute, and said so."""
     lines = scene.case.capture.lines
-    rows = [row for row in scene.lines if lines.rule[row] == "vllm.shm"]
+    rows = scene.lines("vllm.shm_wait")
     if not rows:
         return None
-    seconds = sum(float(json.loads(lines.fields[row]).get("s", 0)) for row in rows)
+    seconds = sum(float(json.loads(lines.fields[row]).get("seconds", 0)) for row in rows)
     ns = min(int(seconds * 1e9), scene.span)
     evidence = [cost("no progress between the workers", ns, kind="log_line", scope="capture")]
     evidence += [line_item(scene, row, "a worker waits for the others") for row in rows[:3]]
@@ -158,9 +162,8 @@ def _paused(scene: Scene, low: int, high: int) -> int:
     return sum(overlap(spans, low, high) for spans in pauses)
 
 
-def _graph_lines(scene: Scene) -> list[int]:
-    lines = scene.case.capture.lines
-    return [row for row, rule in enumerate(lines.rule) if rule == "sglang.decode" and '"graph"' in lines.fields[row]]
+def _graph(lines: Lines, row: int) -> str | None:
+    return json.loads(lines.fields[row]).get("graph")
 
 
 def _beyond(low: Int64, high: Int64, request: int) -> tuple[int, int]:
@@ -171,13 +174,3 @@ def _beyond(low: Int64, high: Int64, request: int) -> tuple[int, int]:
     took = high - low
     usual = int(np.median(took[known]))
     return int(took[request]) - usual, usual
-
-
-def _over_work(scene: Scene) -> int:
-    """ns of the metric beyond what its work predicts, 0 where that is unknown."""
-    row = scene.case.expectation.get((scene.life.request, scene.metric))
-    if row is None:
-        return 0
-    table = scene.case.assessment.requests
-    value, work = int(table.value[row]), int(table.by_work[row])
-    return max(value - work, 0) if UNKNOWN not in (value, work) else 0

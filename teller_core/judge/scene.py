@@ -45,14 +45,14 @@ class Scene:
         """What held it up inside the metric's stretch."""
         return holds(self.case, self.life, self.low, self.high)
 
-    @cached_property
-    def lines(self) -> list[int]:
-        """Log lines that may have been written during the request, and those that name it."""
-        lines = self.case.capture.lines
-        if UNKNOWN in (self.low, self.high) or not len(lines.time):
+    def lines(self, rule: str) -> list[int]:
+        """Log lines that ``rule`` knows and that may have been written during the request or name it."""
+        lines, rows = self.case.capture.lines, self.case.lines.get(rule)
+        if rows is None or UNKNOWN in (self.low, self.high):
             return []
-        during = (lines.time + lines.after.clip(0) >= self.low) & (lines.time - lines.before.clip(0) <= self.high)
-        return np.flatnonzero(during | (lines.request == self.life.request)).tolist()
+        time, mine = lines.time[rows], lines.request[rows] == self.life.request
+        during = (time + lines.after[rows].clip(0) >= self.low) & (time - lines.before[rows].clip(0) <= self.high)
+        return rows[during | mine].tolist()
 
     def during(self, spans: Spans) -> int:
         """ns of ``spans`` inside the metric's stretch."""
@@ -89,3 +89,13 @@ def _stretch(case: Case, one: Life, metric: Metric) -> tuple[int, int]:
             return (UNKNOWN, UNKNOWN) if UNKNOWN in (gap, at) else (at - gap, at)
         case _:
             return one.begin, one.end
+
+
+def over_work(view: Scene) -> int:
+    """ns of the metric beyond what its work predicts, 0 where that is unknown."""
+    row = view.case.expectation.get((view.life.request, "e2e" if view.metric == "slo" else view.metric))
+    if row is None:
+        return 0
+    table = view.case.assessment.requests
+    value, work = int(table.value[row]), int(table.by_work[row])
+    return max(value - work, 0) if UNKNOWN not in (value, work) else 0

@@ -187,7 +187,7 @@ def test_a_compilation_needs_its_line_and_is_not_taken_for_a_collection() -> Non
 
 def test_workers_without_progress_for_a_minute_hang_in_a_collective() -> None:
     capture, numbers = serve(CROWD, [Trouble("mystery", 1000, 1004, 61_000)])
-    told = logged(capture, [(61_500, "vllm.shm", {"s": "60"})])
+    told = logged(capture, [(61_500, "vllm.shm_wait", {"seconds": "60"})])
     report = judge(prepare(told, numbers), STRUCK)
     assert first(report) == "comm.collective_hang"
     assert report.findings[0].view == "horizontal"
