@@ -1,7 +1,8 @@
 """A small synthetic service for tests: steps of known work, trees with known durations, and the faults put into them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -225,25 +226,32 @@ def capture(
     )
 
 
-def requests_table(n: int, **columns: object) -> Requests:
+def requests_table(n: int, **columns: Any) -> Requests:
     """``n`` requests of which nothing is known but ``columns``."""
-    times = {
-        name: np.full(n, UNKNOWN, dtype=np.int64)
-        for name in (
-            "client_start received queued scheduled first_token last_token finished client_first client_end itl_max "
-            "itl_max_at queue_ns"
-        ).split()
-    }
-    counts = {
-        name: np.full(n, -1, dtype=np.int32)
-        for name in ("prompt_tokens", "output_tokens", "cached_tokens", "preemptions")
-    }
-    base: dict = {
-        "number": np.arange(1, n + 1, dtype=np.int32),
-        "engine_id": [f"r{i}" for i in range(n)],
-        "client_id": [""] * n,
-        "trace_id": [""] * n,
-        "engine": np.zeros(n, dtype=np.int32),
-        "failed": np.zeros(n, dtype=np.uint8),
-    }
-    return Requests(**(base | times | counts | columns))
+    nothing = np.full(n, UNKNOWN, dtype=np.int64)
+    uncounted = np.full(n, -1, dtype=np.int32)
+    plain = Requests(
+        number=np.arange(1, n + 1, dtype=np.int32),
+        engine_id=[f"r{i}" for i in range(n)],
+        client_id=[""] * n,
+        trace_id=[""] * n,
+        client_start=nothing,
+        received=nothing,
+        queued=nothing,
+        scheduled=nothing,
+        first_token=nothing,
+        last_token=nothing,
+        finished=nothing,
+        client_first=nothing,
+        client_end=nothing,
+        itl_max=nothing,
+        itl_max_at=nothing,
+        queue_ns=nothing,
+        prompt_tokens=uncounted,
+        output_tokens=uncounted,
+        cached_tokens=uncounted,
+        preemptions=uncounted,
+        engine=np.zeros(n, dtype=np.int32),
+        failed=np.zeros(n, dtype=np.uint8),
+    )
+    return replace(plain, **columns)

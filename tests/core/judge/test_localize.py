@@ -1,6 +1,7 @@
 """Which spans of a step are suspected, and which are not."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def suspected(made: Capture) -> Candidates:
     return found
 
 
-def steps(**fault: object) -> list[Work]:
+def steps(**fault: Any) -> list[Work]:
     return [Work(**(fault if i in STRUCK else {})) for i in range(60)]
 
 
@@ -45,7 +46,7 @@ def test_one_slow_call_is_suspected_alone_with_its_own_time() -> None:
     tree = made.ranks[0].tree
     assert tree is not None
     trace = tree.trace
-    calls = np.flatnonzero((trace.name == trace.names.index("aten::sdpa")))
+    calls = np.flatnonzero(trace.name == trace.names.index("aten::sdpa"))
     row = int(calls[30])
     dur = trace.dur.copy()
     late = trace.start.copy()

@@ -1,0 +1,169 @@
+"""A step's slice over its ranks; what is said of a step without a profile; which step is shown for a request."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from teller_core.context.moments import Moment, blamed_step, moment_lines
+from teller_core.context.pages import slice_report, span_report
+from teller_core.context.slicing import StepSpans
+from teller_core.data.assessment import StepExpectations
+from teller_core.data.capture import Capture, Pauses
+from teller_core.data.report import SliceReport
+from teller_core.data.steps import Participation
+from teller_core.data.table import UNKNOWN, take
+from teller_core.data.tree import Tree, slice_rows
+from teller_core.judge.assess import assess
+from tests.core.judge.service import MS, US, Work, requests_table, service
+
+
+def participation(*pairs: tuple[int, int, int, int]) -> Participation:
+    """Rows of (step, request, tokens, role)."""
+    table = np.array(pairs, dtype=np.int32).reshape(-1, 4)
+    n = len(table)
+    return Participation(
+        step=table[:, 0],
+        request=table[:, 1],
+        tokens=table[:, 2],
+        recomputed=np.zeros(n, dtype=np.int32),
+        role=table[:, 3].astype(np.uint8),
+        mapping=np.full(n, 2, dtype=np.uint8),
+        confidence=np.ones(n),
+    )
+
+
+def moment(made: Capture, step: int, served: Participation | None = None, pauses: Pauses | None = None) -> Moment:
+    served = served if served is not None else made.participation
+    return Moment(
+        step=step,
+        steps=take(made.steps, np.array([step])),
+        work=take(made.work, made.work.step == step),
+        participation=take(served, served.step == step),
+        pauses=pauses if pauses is not None else made.pauses,
+    )
+
+
+def spans(made: Capture, step: int) -> list[StepSpans]:
+    out: list[StepSpans] = []
+    for i in np.flatnonzero((made.work.step == step) & (made.work.row >= 0)).tolist():
+        low, high, rank = int(made.work.row[i]), int(made.work.row_stop[i]), int(made.work.rank[i])
+        tree = made.ranks[rank].tree
+        assert tree is not None
+        parent = np.maximum(tree.parent[low:high] - np.int32(low), np.int32(-1))
+        out.append(
+            StepSpans(rank, low, Tree(slice_rows(tree.trace, low, high), parent, tree.stop[low:high] - np.int32(low)))
+        )
+    return out
+
+
+def report(made: Capture, step: int, budget: int) -> SliceReport:
+    found = assess(made).candidates
+    return slice_report(
+        moment(made, step),
+        spans(made, step),
+        take(found, found.step == step),
+        capture=made.id,
+        budget=budget,
+        text=lambda name: name[:80],
+    )
+
+
+STEPS = [Work(slow={"aten::sdpa": 30.0} if i in (7, 20, 33) else {}) for i in range(40)]
+
+
+def test_the_suspect_of_a_step_is_in_its_slice_with_its_residual() -> None:
+    said = report(service(STEPS), 20, 4000)
+    suspects = [line for line in said.lines if line.residual is not None]
+    assert [line.text for line in suspects] == ["aten::sdpa"]
+    assert said.events == said.cut + sum(line.count for line in said.lines if line.handle[0].isdigit())
+    assert (said.step, said.rank) == (20, 0)
+
+
+def test_all_ranks_together_keep_the_budget_and_the_note_names_those_left_out() -> None:
+    made = service(STEPS, ranks=6)
+    for budget in (200, 900, 4000):
+        said = report(made, 20, budget)
+        assert said.tokens <= budget
+        shown = {line.handle.partition(":")[0] for line in said.lines if line.handle[0].isdigit()}
+        for rank in {str(r) for r in range(6)} - shown:
+            assert rank in said.note
+    assert said.rank is None
+    assert len(shown) == 6
+
+
+def test_a_step_without_a_profile_is_told_from_its_times_its_requests_and_pauses() -> None:
+    made = service([Work(profiled=False, context=30, generation=2) for _ in range(3)])
+    at = int(made.steps.launched[1])
+    pauses = Pauses(
+        start=np.array([at + 50 * US, at + 900 * MS], dtype=np.int64),
+        dur=np.array([20 * US, MS], dtype=np.int64),
+        thread=np.zeros(2, dtype=np.int64),
+        process=["host/1"] * 2,
+        role=["worker"] * 2,
+        kind=["gc", "gc"],
+    )
+    served = participation((1, 0, 30, 0), (1, 4, 1, 1))
+    said = slice_report(
+        moment(made, 1, served, pauses), [], assess(made).candidates, capture="c", budget=4000, text=str
+    )
+    assert [line.text for line in said.lines] == [
+        "1 context requests, 30 context tokens, 2 generation requests, 800 KV tokens",
+        "scheduled, not yet launched",
+        "request 1: prefill 30 tokens",
+        "request 5: decode 1 token",
+        "running",
+        "gc of the worker process",
+        "finished, not yet delivered",
+    ]
+    assert {line.layer for line in said.lines} == {"engine", "request"}
+    assert "no profile overlaps" in said.note
+    assert (said.events, said.cut) == (0, 0)
+    gc = next(line for line in said.lines if line.text.startswith("gc"))
+    assert (gc.start_ms, gc.dur_ms) == (0.06, 0.02)
+
+
+def test_a_step_of_which_no_time_is_known_has_no_lines() -> None:
+    made = service([Work(profiled=False)])
+    nothing = np.full(1, UNKNOWN, dtype=np.int64)
+    bare = replace(made.steps, scheduled=nothing, launched=nothing, finished=nothing, delivered=nothing)
+    empty = take(made.work, np.zeros(1, dtype=np.bool_))
+    assert not list(moment_lines(replace(moment(made, 0), steps=bare, work=empty)))
+
+
+def test_the_slice_of_a_span_counts_its_times_from_its_own_start() -> None:
+    made = service(STEPS)
+    tree = made.ranks[0].tree
+    assert tree is not None
+    row = int(np.flatnonzero(tree.trace.name == tree.trace.names.index("aten::linear"))[3])
+    low = int(made.work.row[0])
+    mine = StepSpans(0, row, tree.subtree(row))
+    said = span_report(mine, assess(made).candidates, capture="c", step=0, budget=4000, text=str)
+    assert [(line.handle, line.text, line.depth) for line in said.lines] == [
+        (f"0:{row}", "aten::linear", 0),
+        (f"0:{row + 1}", "aten::addmm", 1),
+    ]
+    assert said.lines[0].start_ms == 0.0
+    assert low == 0
+
+
+def expectations(taken: list[int], expected: list[int]) -> StepExpectations:
+    took, should = np.array(taken, dtype=np.int64), np.array(expected, dtype=np.int64)
+    excess = np.where(should != UNKNOWN, took - should, UNKNOWN)
+    return StepExpectations(took, should, np.zeros(len(took)), excess)
+
+
+def test_the_step_shown_for_a_request_is_the_one_with_the_largest_excess_among_its_own() -> None:
+    made = service([Work() for _ in range(4)])
+    served = participation((0, 0, 1, 1), (1, 0, 1, 1), (2, 0, 1, 1), (3, 1, 1, 1))
+    numbers = expectations([50, 40, 30, 900], [49, 10, 10, 10])
+    found = blamed_step(0, requests_table(2), served, made.steps, numbers)
+    assert found is not None and found[0] == 1 and "of its steps" in found[1]
+
+
+def test_without_an_excess_it_is_the_longest_and_without_a_mapping_one_that_overlaps() -> None:
+    made = service([Work() for _ in range(4)])
+    requests = requests_table(1, client_start=made.steps.launched[1:2], client_end=made.steps.finished[2:3])
+    numbers = expectations([50, 40, 60, 900], [UNKNOWN] * 4)
+    found = blamed_step(0, requests, participation(), made.steps, numbers)
+    assert found is not None and found[0] == 2 and "overlap it" in found[1] and "longest" in found[1]
+    assert blamed_step(0, requests_table(1), participation(), made.steps, numbers) is None

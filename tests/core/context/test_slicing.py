@@ -1,0 +1,199 @@
+"""A slice holds the chain to every suspect, keeps order, and never costs more than it may."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from teller_core.context.slicing import Cut, StepSpans, causal_slice, price
+from teller_core.data.assessment import Candidates
+from teller_core.data.trace import Layer
+from teller_core.data.tree import Tree, slice_rows
+from tests.core.judge.service import MS, US, Rows, Work, service
+
+PLENTY = 1_000_000
+
+
+def suspects(rows: list[int], rank: int = 0) -> Candidates:
+    n = len(rows)
+    return Candidates(
+        step=np.zeros(n, dtype=np.int32),
+        rank=np.full(n, rank, dtype=np.int32),
+        row=np.array(rows, dtype=np.int32),
+        name=["x"] * n,
+        layer=np.zeros(n, dtype=np.uint8),
+        value=np.full(n, 2 * MS, dtype=np.int64),
+        normal=np.full(n, MS, dtype=np.int64),
+        residual=np.full(n, 5.0),
+        excess=np.arange(n, 0, -1, dtype=np.int64) * MS,
+        baseline=np.full(n, -1, dtype=np.int32),
+        method=["residual"] * n,
+    )
+
+
+def cut(tree: Tree, rows: list[int], budget: int = PLENTY, first: int = 0) -> Cut:
+    found = suspects([row + first for row in rows])
+    begin = int(tree.trace.start[0]) if len(tree) else 0
+    return causal_slice(StepSpans(0, first, tree), found, begin=begin, budget=budget, text=lambda name: name[:80])
+
+
+def rows_of(part: Cut, first: int = 0) -> list[int]:
+    return [int(line.handle.partition(":")[2]) - first for line in part.lines]
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """Forests with few names and layers, host spans nested in time and kernels under some of them."""
+    rows, now = Rows(), 1_000
+
+    def node(depth: int) -> None:
+        nonlocal now
+        name, layer = draw(st.sampled_from("abc")), draw(st.sampled_from([Layer.PYTHON, Layer.OPERATOR, Layer.ENGINE]))
+        rows.open(name, layer, now)
+        now += draw(st.integers(0, 50)) * US
+        for _ in range(draw(st.integers(0, 3)) if depth else 0):
+            node(depth - 1)
+        if draw(st.booleans()):
+            rows.leaf("kernel", Layer.KERNEL, now, draw(st.integers(0, 900)) * US, lane=2)
+        now += draw(st.integers(0, 50)) * US
+        rows.close(now)
+
+    for _ in range(draw(st.integers(1, 4))):
+        node(draw(st.integers(0, 4)))
+    return rows.tree()
+
+
+@given(trees(), st.data())
+@settings(deadline=None)
+def test_the_chain_to_every_suspect_is_there_but_for_idle_python_frames(tree: Tree, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(tree) - 1), max_size=4, unique=True))
+    shown = set(rows_of(cut(tree, rows)))
+    for row in rows:
+        chain = [a for a in tree.ancestors(row) if tree.trace.layer[a] != Layer.PYTHON]
+        assert {row, *chain} <= shown
+
+
+@given(trees(), st.data(), st.integers(0, 2000))
+@settings(deadline=None)
+def test_a_slice_never_costs_more_than_its_budget_and_says_what_it_left_out(
+    tree: Tree, data: st.DataObject, budget: int
+) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(tree) - 1), max_size=4, unique=True))
+    part = cut(tree, rows, budget)
+    assert sum(price(line) for line in part.lines) <= part.tokens <= budget
+    assert part.events == len(tree)
+    assert part.cut == len(tree) - sum(line.count for line in part.lines)
+    assert part.missed == sum(row not in rows_of(part) for row in rows)
+
+
+@given(trees(), st.data())
+@settings(deadline=None)
+def test_parents_come_before_children_and_siblings_in_the_order_of_their_start(tree: Tree, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(tree) - 1), max_size=3, unique=True))
+    part = cut(tree, rows)
+    path: list[str] = []
+    last: dict[int, float] = {}
+    for line, row in zip(part.lines, rows_of(part), strict=True):
+        del path[line.depth :]
+        assert len(path) == line.depth
+        if path:
+            assert path[-1] in {tree.trace.names[tree.trace.name[above]] for above in tree.ancestors(row)}
+        last = {depth: start for depth, start in last.items() if depth <= line.depth}
+        assert line.start_ms >= last.get(line.depth, -np.inf)
+        last[line.depth] = line.start_ms
+        path.append(line.text)
+
+
+def test_like_calls_are_one_line_with_their_count_and_their_time() -> None:
+    rows, now = Rows(), 0
+    rows.open("step", Layer.ENGINE, now)
+    for _ in range(5):
+        rows.open("aten::linear", Layer.OPERATOR, now)
+        rows.leaf("aten::mm", Layer.OPERATOR, now, 2 * MS)
+        now += 3 * MS
+        rows.close(now)
+    rows.close(now)
+    part = cut(rows.tree(), [6])
+    said = [(line.depth, line.text, line.count, line.dur_ms, line.self_ms, line.residual) for line in part.lines]
+    assert said == [
+        (0, "step", 1, 15.0, 0.0, None),
+        (1, "aten::linear", 1, 3.0, 1.0, None),
+        (2, "aten::mm", 1, 2.0, 2.0, None),
+        (1, "aten::linear", 3, 9.0, 3.0, None),
+        (2, "aten::mm", 3, 6.0, 6.0, None),
+        (1, "aten::linear", 1, 3.0, 1.0, None),
+        (2, "aten::mm", 1, 2.0, 2.0, 5.0),
+    ]
+    assert part.cut == 0
+
+
+def test_device_work_stands_under_the_call_that_launched_it_and_pulls_it_in() -> None:
+    rows = Rows()
+    rows.open("step", Layer.ENGINE, 0)
+    rows.leaf("aten::slow_on_host", Layer.OPERATOR, 0, 4 * MS)
+    rows.open("cudaLaunchKernel", Layer.RUNTIME, 4 * MS)
+    rows.leaf("gemm", Layer.KERNEL, 4 * MS + 5, 90 * MS, lane=2)
+    rows.close(4 * MS + 10)
+    rows.close(5 * MS)
+    part = cut(rows.tree(), [], budget=140)
+    assert [(line.depth, line.text) for line in part.lines] == [(0, "step"), (1, "cudaLaunchKernel")]
+    assert [(line.depth, line.text) for line in cut(rows.tree(), []).lines][-1] == (2, "gemm")
+
+
+def test_stacks_of_python_frames_leave_room_for_operators() -> None:
+    rows = Rows()
+    for i in range(60):
+        rows.open(f"a.py({i}): f", Layer.PYTHON, i)
+    rows.leaf("aten::mm", Layer.OPERATOR, 60, 10 * MS)
+    for i in range(60):
+        rows.close(61 + 10 * MS + i)
+    part = cut(rows.tree(), [60])
+    assert [line.text for line in part.lines] == ["a.py(59): f", "aten::mm"]
+
+
+def test_handles_are_rows_of_the_whole_tree() -> None:
+    capture = service([Work() for _ in range(3)])
+    tree = capture.ranks[0].tree
+    assert tree is not None
+    low, high = int(capture.work.row[1]), int(capture.work.row_stop[1])
+    part = cut(piece(tree, low, high), [5], first=low)
+    assert f"0:{low + 5}" in {line.handle for line in part.lines}
+    assert part.lines[0].handle == f"0:{low}"
+
+
+def test_a_step_without_spans_is_an_empty_slice() -> None:
+    assert cut(Rows().tree(), [1]) == Cut([], 0, 0, 0, 1)
+
+
+def piece(tree: Tree, low: int, high: int) -> Tree:
+    parent = tree.parent[low:high] - np.int32(low)
+    return Tree(
+        slice_rows(tree.trace, low, high),
+        np.where(parent < 0, np.int32(-1), parent),
+        tree.stop[low:high] - np.int32(low),
+    )
+
+
+TRACES = sorted(Path(__file__).parents[4].glob("shared/traces/kineto/*/*.json.gz"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TRACES or [None], ids=lambda p: p.name[:40] if p else "absent")
+def test_real_traces_are_cut_within_their_budget(path: Path | None) -> None:
+    if path is None:
+        pytest.skip("../shared/traces is not there")
+    from teller_core.ingest.kineto import read
+    from teller_core.rebuild.nest import nest
+
+    tree = nest(read(path))
+    for budget in (300, 4000):
+        heaviest = np.argsort(-tree.trace.dur)[:8].tolist()
+        part = cut(tree, heaviest, budget)
+        assert part.tokens <= budget
+        assert part.cut == len(tree) - sum(line.count for line in part.lines)
+        shown = set(rows_of(part))
+        for row in set(heaviest) & shown:
+            layer = tree.trace.layer
+            assert {a for a in tree.ancestors(row) if layer[a] != Layer.PYTHON} <= shown
