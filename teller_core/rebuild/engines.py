@@ -16,9 +16,10 @@ from teller_core.data.trace import Origin
 from teller_core.rebuild.annotations import Annotated, StepName
 from teller_core.rebuild.match import join
 
-COLUMNS = 7
+COLUMNS = 8
 """Of a signature: requests, tokens, requests in prefill, their tokens, ids with tokens (hashed), the recorder's number of
-the decision, the number in a range's name."""
+the decision, the number in a range's name, a time that is not before the decision (-1 where the clock may differ)."""
+TIME = COLUMNS - 1
 
 
 class Place(NamedTuple):
@@ -58,9 +59,9 @@ def decision_signature(decision: Decision | Execution) -> tuple[int, ...]:
     tokens = decision.tokens
     number = -1 if decision.number is None else decision.number
     if tokens is None:
-        return (-1, -1, -1, -1, -1, number, -1)
+        return (-1, -1, -1, -1, -1, number, -1, -1)
     total = sum(tokens.values()) if min(tokens.values(), default=0) >= 0 else -1
-    return (len(tokens), total, -1, -1, hash(frozenset(tokens.items())) >> 2 & (1 << 61) - 1, number, -1)
+    return (len(tokens), total, -1, -1, hash(frozenset(tokens.items())) >> 2 & (1 << 61) - 1, number, -1, -1)
 
 
 def iteration_signature(iteration: Iteration) -> tuple[int, ...]:
@@ -73,6 +74,7 @@ def iteration_signature(iteration: Iteration) -> tuple[int, ...]:
         -1,
         -1,
         -1,
+        -1,
     )
 
 
@@ -80,7 +82,7 @@ def name_signature(name: StepName) -> tuple[int, ...]:
     """What the name of a range says about its step."""
     both = name.context_tokens >= 0 and name.generation_tokens >= 0
     total = name.context_tokens + name.generation_tokens if both else -1
-    return (name.requests, total, name.context_requests, name.context_tokens, -1, -1, name.number)
+    return (name.requests, total, name.context_requests, name.context_tokens, -1, -1, name.number, -1)
 
 
 def signatures(rows: Iterable[tuple[int, ...]]) -> Int64:

@@ -39,7 +39,7 @@ def inferred_members(
     have served a request, nothing is claimed.
     """
     claims: list[Claim] = []
-    if len({life.engine for life in found}) == 1:
+    if entries and len({life.engine for life in found}) == 1:
         taken = 0
         order = _by_arrival(entries)
         for number, life in enumerate(found):

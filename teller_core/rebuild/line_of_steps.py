@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.table import Int64
-from teller_core.rebuild.engines import COLUMNS, Place
+from teller_core.rebuild.engines import COLUMNS, TIME, Place
 from teller_core.rebuild.match import Matched
 
 
@@ -39,6 +39,7 @@ class Line:
         met = to >= 0
         here = self.known[to[met]]
         self.known[to[met]] = np.where(here < 0, items[met], here)
+        self.known[to[met], TIME] = here[:, TIME]
         places = zip(np.flatnonzero(met).tolist(), to[met].tolist(), strict=True)
         pairs: list[tuple[Slot, int]] = [(self.slots[at], k) for k, at in places]
         added = np.flatnonzero(~met & new)

@@ -1,7 +1,8 @@
 """Two sequences of one thing, joined by order: what the scheduler decided against what a log counted or a worker ran.
 
-A signature is a row of int64: counts that both sides may know, -1 where one does not. Two signatures agree where no known
-count differs. Time is never asked whether one thing lies inside another.
+A signature is a row of int64: counts that both sides may know, -1 where one does not, and last a time. Two signatures
+agree where no known count differs and the item's time is not before the known one: nothing runs, and no line is written,
+before it was decided. Time is never asked whether one thing lies inside another.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,8 @@ LOOK_AHEAD = 64
 """Steps over which a lost record is searched for."""
 AGREE_NEXT = 8
 """How many signatures must agree after a gap before it is believed."""
+CLOCK_NS = 1_000_000
+"""What two processes of one machine may differ in noting the time."""
 MAX_WORK = 50_000_000
 """Comparisons spent on finding where a shorter sequence begins in a longer one."""
 
@@ -31,8 +34,10 @@ class Matched(NamedTuple):
 
 
 def agree(known: Int64, items: Int64) -> npt.NDArray[np.bool_]:
-    """bool, one a row: whether no count known to both differs. Both (n, k)."""
-    return ((known == items) | (known < 0) | (items < 0)).all(axis=1)
+    """bool, one a row: whether no count known to both differs and the item is not too early. Both (n, k)."""
+    same = (known == items) | (known < 0) | (items < 0)
+    same[:, -1] |= items[:, -1] >= known[:, -1] - CLOCK_NS
+    return same.all(axis=1)
 
 
 def join(known: Int64, items: Int64, strain: Callable[[int], int] | None = None) -> Matched:

@@ -10,6 +10,9 @@ from teller_core.data.steps import Role
 from teller_core.rebuild.line_of_steps import Slot
 from teller_core.rebuild.requests import Entry, Registry
 
+SMALLEST_BLOCK = 16
+"""Tokens of a KV block in vLLM, at least; larger ones are multiples."""
+
 
 class Part(NamedTuple):
     """One request in one step."""
@@ -66,6 +69,8 @@ def _read(
     empty = iter(sorted((d for d in recording.decisions if not d.tokens and d.preempted), key=lambda d: d.start))
     pending = next(empty, None)
     for step, slot in enumerate(slots):
+        if slot.decision < 0 and not slot.executions:
+            continue
         decision = recording.decisions[slot.decision] if slot.decision >= 0 else None
         chosen = decision or next((recording.executions[i] for i in slot.executions.values()), None)
         if chosen is None or chosen.tokens is None:
@@ -111,7 +116,8 @@ def _resolve(rows: Sequence[_Seen], prompt: int) -> list[Part]:
         life = rows[i:end]
         total = _to_compute(prompt, lost, again, answered)
         first = _first_cached(life, total)
-        made = _live(life, first, prompt, lost=lost if again else 0, answered=answered, again=again)
+        chunks = _chunks(life, total)
+        made = _live(life, first, prompt, chunks, lost=lost if again else 0, answered=answered, again=again)
         parts += made
         last = made[-1]
         computed = last.before + last.tokens if last.before >= 0 and last.tokens >= 0 else -1
@@ -127,24 +133,33 @@ def _to_compute(prompt: int, lost: int, again: bool, answered: bool) -> int:
     return lost + 1 if lost >= 0 else -1
 
 
-def _chunks(life: Sequence[_Seen]) -> int:
-    """How many rows compute what was not in the cache: the first, and those after it with more than one token."""
-    return next((k for k in range(1, len(life)) if life[k].tokens <= 1), len(life))
+def _chunks(life: Sequence[_Seen], total: int) -> int:
+    """How many rows compute what was not in the cache: the first, and those after it with more than one token.
+
+    A chunk may be of one token as well. A cached prefix is whole blocks, so where the chunks leave anything else of
+    ``total`` (-1 not known), the rows after them are chunks too.
+    """
+    chunks = next((k for k in range(1, len(life)) if life[k].tokens <= 1), len(life))
+    rest = total - sum(row.tokens for row in life[:chunks])
+    while life[0].before < 0 and life[0].tokens > 0 and rest > 0 and rest % SMALLEST_BLOCK and chunks < len(life):
+        rest, chunks = rest - life[chunks].tokens, chunks + 1
+    return chunks
 
 
 def _first_cached(life: Sequence[_Seen], total: int) -> int:
     """Tokens in the cache before the first row: as recorded, or what the chunks leave of ``total``; -1 where not known."""
     if life[0].before >= 0:
         return life[0].before
-    chunks = [row.tokens for row in life[: _chunks(life)]]
+    chunks = [row.tokens for row in life[: _chunks(life, total)]]
     if total < 0 or min(chunks) < 0:
         return -1
     return total - sum(chunks) if sum(chunks) <= total else 0
 
 
-def _live(life: Sequence[_Seen], first: int, prompt: int, *, lost: int, answered: bool, again: bool) -> list[Part]:
+def _live(
+    life: Sequence[_Seen], first: int, prompt: int, chunks: int, *, lost: int, answered: bool, again: bool
+) -> list[Part]:
     parts: list[Part] = []
-    chunks = _chunks(life)
     before = first
     for k, row in enumerate(life):
         before = row.before if row.before >= 0 else before

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from teller_core.data.records import Recording, known
+from teller_core.data.records import Iteration, Recording, known
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.rebuild.annotations import Annotated
 from teller_core.rebuild.engines import (
     COLUMNS,
+    TIME,
     Life,
     decision_signature,
     iteration_signature,
@@ -41,6 +42,7 @@ def join_steps(
     for number, life in enumerate(found):
         line = Line(number)
         decided = signatures(decision_signature(recording.decisions[i]) for i in life.decisions)
+        decided[:, TIME] = [recording.decisions[i].start + recording.decisions[i].dur for i in life.decisions]
         for slot, k in line.add(decided, join(line.known, decided)):
             slot.decision = life.decisions[k]
         _add_executions(recording, line, life, problems)
@@ -80,6 +82,8 @@ def _add_executions(recording: Recording, line: Line, life: Life, problems: Coun
     for where, ran in life.executions.items():
         items = signatures(decision_signature(recording.executions[i]) for i in ran)
         starts = [recording.executions[i].start for i in ran]
+        if life.decider is not None and where.host == life.decider.host:
+            items[:, TIME] = starts
         matched = join(line.known, items, _strain(_decided(recording, line), starts))
         named = np.array([recording.executions[i].tokens is not None for i in ran], dtype=np.bool_)
         for slot, k in line.add(items, matched, named | (len(line.slots) == 0)):
@@ -98,6 +102,7 @@ def _add_iterations(recording: Recording, line: Line, life: Life, problems: Coun
     at = _positions(numbers)
     items = np.full((int(at[-1]) + 1, COLUMNS), -1, dtype=np.int64)
     items[at] = signatures(iteration_signature(recording.iterations[i]) for i in life.iterations)
+    items[at, TIME] = [_written(recording.iterations[i], life) for i in life.iterations]
     written = np.zeros(len(items), dtype=np.bool_)
     written[at] = True
     problems["lost_iteration_lines"] += int((~written).sum())
@@ -109,6 +114,13 @@ def _add_iterations(recording: Recording, line: Line, life: Life, problems: Coun
     for slot, k in line.add(items, matched, written):
         slot.iteration = of.get(k, -1)
     problems["resynced_iterations"] += matched.resynced
+
+
+def _written(iteration: Iteration, life: Life) -> int:
+    """When a line was certainly there, -1 where its clock may not be that of the decisions."""
+    one_clock = life.decider is not None and iteration.process.host == life.decider.host
+    timed = known(iteration.time) and known(iteration.resolution)
+    return iteration.time + iteration.resolution if one_clock and timed else -1
 
 
 def _positions(numbers: Sequence[int | None]) -> Int64:

@@ -39,7 +39,7 @@ def on_unix_clock(recording: Recording, problems: Counter[str]) -> Recording:
     Problems: ``files_of_unknown_zone``, ``lines_of_unknown_zone``.
     """
     wall = {i for i, file in enumerate(recording.files) if file.clock == "wall"}
-    wall &= {line.file for line in recording.lines if known(line.time)}
+    wall &= {line.file for line in recording.lines if known(line.time) and known(line.resolution)}
     if not wall or not _has_unix(recording, wall):
         return recording
     shifts = _shifts(recording, wall)
