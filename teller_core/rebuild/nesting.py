@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from teller_core.data.compiled import compiled, inlined
+from teller_core.data import trace, tree
+from teller_core.data.compiled import compiled, forget_stale, inlined
 from teller_core.data.table import Int32, Int64, UInt8
 from teller_core.data.trace import NO_LINK, Layer
 from teller_core.data.tree import ROOT
@@ -258,3 +259,6 @@ def place(
         if parent[at] >= 0:
             stop[parent[at]] += stop[at]
         stop[at] += at
+
+
+forget_stale(place, trace.__file__, tree.__file__, __file__)
