@@ -20,7 +20,8 @@ class Truth:
     """``struck`` are the requests that lost at least 5 % of their time, and 50 ms, to the fault; ``interval`` from
     the first to the last injected delay (Unix ns), empty without any.
 
-    ``moved`` says by how much: each struck request's time a token over that of the unstruck ones nearest in length.
+    ``moved`` says by how much: ``ratio`` is each struck request's time a token over that of the unstruck ones nearest in
+    length, ``slowdown`` its time over what is left of it without the injected delay.
     """
 
     seed: int
@@ -48,7 +49,7 @@ def find_truth(plan: Plan, delays: Sequence[Delay], rows: Sequence[Mapping[str, 
         fault=plan.fault,
         struck=sorted(names),
         interval=[min(delay.start for delay in delays), max(delay.stop for delay in delays)] if delays else [],
-        moved=_moved([row for row in struck if row["tok_ns"]], others, [lost[row["rid"]] for row in struck]),
+        moved=_moved(struck, others, [lost[row["rid"]] for row in struck]),
     )
 
 
@@ -94,8 +95,14 @@ def _moved(
         "ratio_least": round(min(ratios), 2),
         "ratio_most": round(max(ratios), 2),
         "lost_ms_median": round(median(lost) / 1e6, 1),
+        "slowdown_median": round(median(_slowdown(row, ns) for row, ns in zip(struck, lost, strict=True)), 2),
     }
 
 
+def _slowdown(row: Mapping[str, Any], lost: int) -> float:
+    took = row["end_ns"] - row["start_ns"]
+    return took / max(1, took - lost)
+
+
 def _pace(row: Mapping[str, Any]) -> float:
-    return (row["end_ns"] - row["start_ns"]) / len(row["tok_ns"])
+    return (row["end_ns"] - row["start_ns"]) / max(1, len(row["tok_ns"]))

@@ -37,6 +37,7 @@ def test_who_lost_enough_was_struck_and_nobody_else() -> None:
     assert truth.interval == [500 * MS, 900 * MS]
     assert (truth.moved["struck"], truth.moved["unstruck"]) == (1, 4)
     assert truth.moved["lost_ms_median"] == 300.0
+    assert truth.moved["slowdown_median"] == 1.43
 
 
 def test_without_a_fault_nobody_is_struck_and_no_interval_is_named() -> None:
