@@ -47,16 +47,16 @@ FAMILIES: tuple[Family, ...] = (
         "comm.degraded_link",
     ),
     _family(
+        r"reshape_and_cache|kv_?cache|concat_and_cache",
+        "Writing keys and values of new tokens into the KV cache.",
+        "gpu.wrong_kernel",
+    ),
+    _family(
         r"flash|fmha|sdpa|scaled_dot_product|paged_?attention|attention|attn|\bmha\b",
         "Attention: every new token reads the keys and values of all tokens before it, so its time grows with the KV length.",
         "gpu.wrong_kernel",
         "host.slow_operator",
         "scheduler.prefill_interference",
-    ),
-    _family(
-        r"reshape_and_cache|kv_?cache|concat_and_cache",
-        "Writing keys and values of new tokens into the KV cache.",
-        "gpu.wrong_kernel",
     ),
     _family(
         r"grouped_?gemm|fused_?moe|moe",

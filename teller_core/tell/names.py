@@ -14,7 +14,8 @@ TEMPLATED = re.compile(r"[A-Za-z_]\w*(?:::|<)")
 """What makes a name C++: an identifier followed by a scope or template arguments."""
 ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|_GLOBAL__N_\w*::")
 MANGLED_LENGTH = re.compile(r"\d+")
-OPERATORS = ("operator<<", "operator<=", "operator<", "operator>>", "operator>=", "operator->", "operator>")
+OPERATOR = re.compile(r"operator\s*(?:<<=?|<=>?|<|>>=?|>=|->\*?|>|\(\))")
+"""Operators whose own signs would be taken for template arguments or parameters."""
 
 
 @lru_cache(maxsize=4096)
@@ -60,21 +61,20 @@ def _identifiers(body: str) -> Iterator[str]:
 def _function(name: str) -> str:
     """A demangled C++ signature without return type, template arguments and parameters."""
     kept: list[str] = []
-    depth = 0
-    for at, character in enumerate(name):
-        if character == "<" and not _is_operator(name, at):
+    depth = at = 0
+    while at < len(name):
+        symbol = OPERATOR.match(name, at)
+        text = symbol.group() if symbol and not depth else name[at]
+        at += len(text)
+        if text == "<":
             depth += 1
-        elif character == ">" and depth and name[at - 1] != "-":
+        elif text == ">" and depth and name[at - 2] != "-":
             depth -= 1
-        elif character == "(" and not depth and kept and not name.startswith("(anonymous", at):
+        elif text == "(" and not depth and kept:
             break
         elif not depth:
-            kept.append(character)
+            kept.append(text)
     return RETURNS.sub("", "".join(kept).strip()) or name
-
-
-def _is_operator(name: str, at: int) -> bool:
-    return any(name.startswith(op, at - len("operator")) for op in OPERATORS if at >= len("operator"))
 
 
 def _cut(name: str, longest: int) -> str:
