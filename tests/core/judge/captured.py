@@ -7,7 +7,7 @@ from pathlib import Path
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.report import WhyReport
-from teller_core.ingest.reading import content_id, plan, read_group
+from teller_core.ingest.reading import plan, read_group
 from teller_core.judge.assess import assess
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.rebuild.capture import rebuild
@@ -27,7 +27,7 @@ def rebuilt(folder: Path) -> tuple[Capture, Assessment]:
     trees = [nest(trace) for _, trace in recording.traces]
     ordered = [(file, tree.trace) for (file, _), tree in zip(recording.traces, trees, strict=True)]
     recording = replace(recording, traces=ordered)
-    capture = rebuild(recording, trees, capture_id=content_id(recording), name=group.name)
+    capture = rebuild(recording, trees, capture_id=content_id(group), name=group.name)
     return capture, assess(capture)
 
 
