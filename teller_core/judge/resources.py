@@ -69,7 +69,7 @@ def _part(name: str, ns: int, split: Splits, step: Int32) -> Part:
     if name == "unexplained":
         return Part(part=name, ns=ns, source="steps without a profile, and what their profiles leave open")
     if not len(step):
-        return Part(part=name, ns=None, source="no profile overlaps its steps")
+        return Part(part=name, ns=None, source="no profile overlaps its steps, or its spans are not at hand")
     if name in ("device_compute", "device_idle") and not device:
         return Part(part=name, ns=None, source="no device ran in the profiled steps: the model is computed on the host")
     if name == "host_compute" and device:
