@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,12 +61,15 @@ def test_the_plan_for_the_service_names_a_file_on_a_disk(tmp_path: Path, monkeyp
 
 
 HEAP = """
-import time
+import pathlib, sys, time
 import teller_lab_inject as inject
+begin = time.time_ns()
+hidden = pathlib.Path(sys.argv[1] + ".hidden")
+hidden.write_text(f"{begin} {begin + 1_000_000_000}")
+hidden.rename(sys.argv[1])
 last = time.monotonic()
-end = last + 20
 worst = 0.0
-while last < end and not (inject.window[1] < time.time_ns() and inject.window[0] < 2**62):
+while time.time_ns() < begin + 1_500_000_000:
     now = time.monotonic()
     worst = max(worst, now - last)
     last = now
@@ -77,13 +79,10 @@ print(worst)
 
 def test_a_full_heap_stops_every_thread_while_it_is_collected(tmp_path: Path) -> None:
     plan = tmp_path / "plan"
-    plan.write_text(json.dumps({"fault": "gc_pause", "objects": 400_000, "period_s": 0.1}))
-    now = time.time_ns()
-    (tmp_path / "plan.window").write_text(f"{now} {now + 3_000_000_000}")
+    plan.write_text(json.dumps({"fault": "gc_pause", "objects": 400_000, "period_s": 0.05}))
     variables = {"PYTHONPATH": f"{faults.INJECT}{os.pathsep}{SHIM}", "TELLER_LAB_PLAN": str(plan)}
-    done = subprocess.run(
-        [sys.executable, "-c", HEAP], env=variables, capture_output=True, text=True, check=True, timeout=60
-    )
+    command = [sys.executable, "-c", HEAP, str(tmp_path / "plan.window")]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=60)
     delays = logged(plan)
     assert delays
     longest = max(delay.delay for delay in delays) / 1e9
