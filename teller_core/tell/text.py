@@ -1,5 +1,6 @@
 """Answers as pages for a terminal. Everything that came out of a trace or a log is stripped of what a terminal would obey."""
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ METRICS = {
     "slo": "against its SLO",
 }
 LONGEST_NAME = 60
+NUMBER = re.compile(r"-?[\d,]+(\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) 
     shown = [at for at in range(len(columns)) if any(row[at] not in (None, "") for row in rows)]
     by_column = [_cells([row[at] for row in rows]) for at in shown]
     cells = [list(row) for row in zip(*by_column, strict=True)]
-    numeric = [all(isinstance(row[at], int | float | None) for row in rows) for at in shown]
+    numeric = [all(cell == "-" or NUMBER.fullmatch(cell) for cell in column) for column in by_column]
     heads = [columns[at].replace("_", " ") for at in shown]
     inner = [max(len(row[at]) for row in cells) for at in range(len(shown))]
     widths = [max(len(head), wide) for head, wide in zip(heads, inner, strict=True)]
@@ -306,9 +308,9 @@ def _slice(report: SliceReport, style: Style) -> list[str]:
             line.handle,
             "  " * min(line.depth, 20) + line.text + (f" x{line.count}" if line.count > 1 else ""),
             line.layer,
-            round(line.start_ms, 3),
-            round(line.dur_ms, 3),
-            round(line.self_ms, 3),
+            f"{line.start_ms:,.3f}",
+            f"{line.dur_ms:,.3f}",
+            f"{line.self_ms:,.3f}",
             line.residual,
         ]
         for line in report.lines
