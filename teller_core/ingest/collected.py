@@ -12,6 +12,8 @@ from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Lane, Layer, Trace
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest import scan as scanner
+from teller_core.ingest.arguments import MAX_PIECES, squeeze
+from teller_core.ingest.fields import ABSENT, FIELDS, LANE_FIELDS, NUMBER, TEXT
 from teller_core.ingest.intern import Texts, grown, new_texts, number_of, strings
 from teller_core.ingest.layers import CATEGORIES, OTHERWISE, SUFFIX, Place, communicates, layers
 from teller_core.ingest.origin import origin_of, whole
@@ -55,14 +57,14 @@ class Collected:
     state: Int64 = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
     kinds: Int64 = field(default_factory=lambda: np.zeros(256, dtype=np.int64))
     problems: Int64 = field(default_factory=lambda: np.zeros(len(scanner.PROBLEMS), dtype=np.int64))
-    fields: Int64 = field(default_factory=lambda: np.zeros(scanner.FIELDS, dtype=np.int64))
-    pieces: Int64 = field(default_factory=lambda: np.zeros(2 * scanner.MAX_PIECES, dtype=np.int64))
+    fields: Int64 = field(default_factory=lambda: np.zeros(FIELDS, dtype=np.int64))
+    pieces: Int64 = field(default_factory=lambda: np.zeros(2 * MAX_PIECES, dtype=np.int64))
     names: Texts = field(default_factory=_new_names)
     args: Texts = field(default_factory=new_texts)
     streams: Int64 = field(default_factory=lambda: np.zeros(1 << 11, dtype=np.int64))
     recent: Int32 = field(default_factory=lambda: np.full(1 << 11, -1, dtype=np.int32))
     lane_slots: Int32 = field(default_factory=lambda: np.full(1 << 11, -1, dtype=np.int32))
-    lane_keys: Int64 = field(default_factory=lambda: np.zeros((1 << 10, scanner.LANE_FIELDS), dtype=np.int64))
+    lane_keys: Int64 = field(default_factory=lambda: np.zeros((1 << 10, LANE_FIELDS), dtype=np.int64))
     lanes_used: Int64 = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
 
     @property
@@ -202,7 +204,7 @@ def _lane_tables(
         process, thread = _identity(pid_kind, pid, texts), _identity(tid_kind, tid, texts)
         device = kind[1] is not Place.THREAD
         if device:
-            thread = (thread if stream == scanner.ABSENT else str(stream)) + SUFFIX[kind[1]]
+            thread = (thread if stream == ABSENT else str(stream)) + SUFFIX[kind[1]]
         lane_of.append(lanes.setdefault(Lane(process, thread, device), len(lanes)))
         category_of.append(categories.setdefault(category, len(categories)))
         kinds.append(kind)
@@ -212,14 +214,14 @@ def _lane_tables(
 
 
 def _identity(kind: int, value: int, texts: list[str]) -> str:
-    if kind == scanner.NUMBER:
+    if kind == NUMBER:
         return str(value)
-    return texts[value] if kind == scanner.TEXT else ""
+    return texts[value] if kind == TEXT else ""
 
 
 def _merged_args(table: Texts, arg: Int32) -> tuple[list[str], Int32]:
     """(texts of the argument objects in use, int32 place of each; the last entry stands for none)."""
-    scanner.squeeze(table[5], table[2], table[3], int(table[6][0]))
+    squeeze(table[5], table[2], table[3], int(table[6][0]))
     texts = ["{" + raw.decode("utf-8", "replace") + "}" for raw in strings(table)]
     args, to = _merged(texts, _used(arg, len(texts)))
     return args, np.append(to, np.int32(-1))
