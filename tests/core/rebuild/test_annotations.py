@@ -52,7 +52,7 @@ def test_a_dummy_run_of_an_idle_rank_is_empty(name: str) -> None:
 
 
 def tree(
-    names: list[str], start: list[int], dur: list[int], parent: list[int], stop: list[int], device: set[int]
+    names: list[str], start: list[int], dur: list[int], *, parent: list[int], stop: list[int], device: set[int]
 ) -> Tree:
     n = len(names)
     lanes = [Lane("1", "1", False), Lane("1", "7", True)]
@@ -68,17 +68,19 @@ def tree(
 
 def test_a_range_inside_a_range_is_the_same_step_and_fills_in_what_the_outer_one_does_not_say() -> None:
     names = ["execute_new_2_cached_1", "step[mixed bs=3 ext=2 dec=1]", "step[DECODE bs=4]"]
-    steps = annotated(tree(names, [0, 1, 20], [10, 5, 5], [-1, 0, -1], [2, 2, 3], set()))
+    steps = annotated(tree(names, [0, 1, 20], [10, 5, 5], parent=[-1, 0, -1], stop=[2, 2, 3], device=set()))
     assert steps.row.tolist() == [0, 2]
     assert steps.name[0] == StepName(0, -1, 3, 2, -1, 1, -1)
 
 
 def test_device_copies_and_the_profilers_own_steps_do_not_count_beside_an_engines() -> None:
     names = ["ProfilerStep#3", "step[DECODE bs=4]", "step[DECODE bs=5]"]
-    steps = annotated(tree(names, [0, 1, 2], [10, 5, 5], [-1, 0, -1], [2, 2, 3], {2}))
+    steps = annotated(tree(names, [0, 1, 2], [10, 5, 5], parent=[-1, 0, -1], stop=[2, 2, 3], device={2}))
     assert steps.row.tolist() == [1]
 
 
 def test_the_profilers_steps_count_where_no_engine_named_any() -> None:
-    steps = annotated(tree(["ProfilerStep#3", "ProfilerStep#4"], [0, 10], [10, 5], [-1, -1], [1, 2], set()))
+    steps = annotated(
+        tree(["ProfilerStep#3", "ProfilerStep#4"], [0, 10], [10, 5], parent=[-1, -1], stop=[1, 2], device=set())
+    )
     assert [name.number for name in steps.name] == [3, 4]
