@@ -71,7 +71,7 @@ def diagnose(
 ) -> WhyReport:
     """Why the request at position ``request`` took what it took by ``metric``; the explanation is left empty.
 
-    ``earlier`` is an answer for the same request made while its trees were at hand: its resources are used where they are not.
+    ``earlier`` is an answer for the same request made while its trees were at hand: its resources, tier and coverage are kept.
     """
     return judge(prepare(capture, assessment), request, metric, slo_ns, earlier)
 
@@ -93,8 +93,8 @@ def judge(
         value_ms=None if answers.value == UNKNOWN else ms(answers.value),
         verdict=said.verdict,
         reason=said.reason,
-        tier=_tier(view),
-        coverage=_coverage(view),
+        tier=_tier(view) if earlier is None else earlier.tier,
+        coverage=_coverage(view) if earlier is None else earlier.coverage,
         confidence=said.confidence,
         over_slo=answers.over_slo,
         over_work=answers.over_work,
@@ -133,7 +133,7 @@ def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:
         cause=clue.cause,
         title=about.title,
         step=clue.step,
-        rank=clue.rank,
+        rank=None if clue.rank is None else _rank(view, clue.rank),
         view=clue.view,
         operator=clue.operator,
         layer=clue.layer,
@@ -146,6 +146,13 @@ def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:
         fix=about.fix,
         against=against(view, clue.cause, clue.ns),
     )
+
+
+def _rank(view: Scene, position: int) -> int:
+    """What people call the rank at a position of the capture's table: several traces of one process are several positions."""
+    ranks = view.case.capture.ranks
+    number = ranks[position].rank if position < len(ranks) else position
+    return number if number >= 0 else position
 
 
 def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
@@ -199,9 +206,7 @@ def _coverage(view: Scene) -> Coverage:
 
 
 def _resources(view: Scene, earlier: WhyReport | None) -> list[Part]:
-    if earlier is not None and all(rank.tree is None for rank in view.case.capture.ranks):
-        return earlier.resources
-    return view.resources
+    return view.resources if earlier is None else earlier.resources
 
 
 def _not_seen(view: Scene, answers: Answers) -> list[str]:

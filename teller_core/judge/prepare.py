@@ -10,6 +10,7 @@ import numpy as np
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
+from teller_core.data.trace import Layer
 from teller_core.judge.intervals import EMPTY, Spans, overlaps, union, without
 
 LOCAL_PAUSES = ("gc", "thread_lag", "stop_signal")
@@ -20,6 +21,8 @@ TURNAROUND_TIMES = 4
 """A gap between two steps is the engine's turnaround up to this many times its usual one; what is longer is unexplained."""
 TURNAROUND_LEAST = 3_000_000
 """ns that a gap between two steps may always have: writing outputs and scheduling take milliseconds on a busy host."""
+MANY_ROWS = 30
+"""A step's operators number in hundreds, an engine's own ranges in a step in tens at most."""
 OPENING = 2
 """The steps in which a profiler allocates its buffers and looks up what it sees for the first time."""
 MIN_STEPS = 8
@@ -119,6 +122,8 @@ class Case:
     """The row of ``assessment.requests`` by request position and metric."""
     lines: Mapping[str, Int64]
     """Rows of the log lines that a rule knows, by rule."""
+    detailed: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    """Which rows of ``Capture.work`` have operators or kernels: ranges of the engine alone are no profile."""
     profiled: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     """Which steps a profile overlaps."""
     opening: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
@@ -139,8 +144,9 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
     front = frozenset(_roles(capture)) - path
     pauses = _pauses(capture, path)
     engines = _engines(capture, begin, stop, timed, pauses)
+    detailed = _detailed(capture)
     profiled = np.zeros(len(begin), np.bool_)
-    profiled[capture.work.step[capture.work.row >= 0]] = True
+    profiled[capture.work.step[detailed]] = True
     return Case(
         capture=capture,
         assessment=assessment,
@@ -167,9 +173,24 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
             )
         },
         lines=_lines(capture),
+        detailed=detailed,
         profiled=profiled,
         opening=_opening(profiled, engines),
     )
+
+
+def _detailed(capture: Capture) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Counted in the trees; where these are not at hand, told by the number of rows."""
+    work = capture.work
+    detailed = (work.row >= 0) & (work.row_stop - work.row >= MANY_ROWS)
+    for position, rank in enumerate(capture.ranks):
+        if rank.tree is None:
+            continue
+        computing = np.isin(rank.tree.trace.layer, (Layer.OPERATOR, Layer.KERNEL))
+        before = np.append(0, np.cumsum(computing))
+        mine = np.flatnonzero((work.rank == position) & (work.row >= 0))
+        detailed[mine] = before[work.row_stop[mine]] > before[work.row[mine]]
+    return detailed
 
 
 def _lines(capture: Capture) -> dict[str, Int64]:

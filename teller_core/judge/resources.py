@@ -1,9 +1,11 @@
 """What a request's steps spent their time on, from profiles: on the critical path, summing to the whole (DESIGN rule 4)."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.capture import Rank
 from teller_core.data.report import Part
 from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import Layer
@@ -54,7 +56,7 @@ def resources(case: Case, life: Life) -> list[Part]:
     step, part = life.step[seen], fresh[seen] / np.maximum(life.stop - life.start, 1)[seen]
     total = {name: int((split.ns[name][step] * part).astype(np.int64).sum()) for name in RESOURCES[:-1]}
     total["unexplained"] = whole.length() - sum(total.values())
-    return [_part(name, total[name], split, step) for name in RESOURCES]
+    return [_part(name, total[name], split, step, case.capture.ranks) for name in RESOURCES]
 
 
 def splits(case: Case) -> Splits:
@@ -64,7 +66,7 @@ def splits(case: Case) -> Splits:
     return case.measured["splits"]
 
 
-def _part(name: str, ns: int, split: Splits, step: Int32) -> Part:
+def _part(name: str, ns: int, split: Splits, step: Int32, ranks: Sequence[Rank]) -> Part:
     device = bool(split.device[step].any())
     if name == "unexplained":
         return Part(part=name, ns=ns, source="steps without a profile, and what their profiles leave open")
@@ -75,16 +77,16 @@ def _part(name: str, ns: int, split: Splits, step: Int32) -> Part:
     if name == "host_compute" and device:
         return Part(part=name, ns=None, source="the model is computed on a device")
     if name == "collective_wait":
-        return _wait(ns, split, step)
+        return _wait(ns, split, step, ranks)
     return Part(part=name, ns=ns, source=_SOURCES[name])
 
 
-def _wait(ns: int, split: Splits, step: Int32) -> Part:
+def _wait(ns: int, split: Splits, step: Int32, ranks: Sequence[Rank]) -> Part:
     if not split.parted[step].any():
         why = "no collective whose waiting the clocks of the ranks allow to tell; it is inside collective_transfer"
         return Part(part="collective_wait", ns=None, source=why)
     late = split.late[step][split.late[step] >= 0]
-    who = f", most often for rank {int(np.bincount(late).argmax())}" if len(late) else ""
+    who = f", most often for rank {ranks[int(np.bincount(late).argmax())].rank}" if len(late) else ""
     return Part(part="collective_wait", ns=ns, source=f"collectives until the last rank arrived{who}")
 
 
@@ -108,7 +110,7 @@ def _measure(case: Case) -> Splits:
     )
     work = case.capture.work
     timed = (case.begin[work.step] != UNKNOWN) & (case.stop[work.step] != UNKNOWN)
-    rows = np.flatnonzero((work.row >= 0) & (work.row_stop > work.row) & timed)
+    rows = np.flatnonzero(case.detailed & timed)
     rows = rows[np.lexsort((work.stop[rows], work.step[rows]))]
     last = np.append(work.step[rows][1:] != work.step[rows][:-1], True) if len(rows) else rows
     rows = rows[last.astype(np.bool_)]

@@ -27,7 +27,7 @@ def rebuilt(folder: Path) -> tuple[Capture, Assessment]:
     trees = [nest(trace) for _, trace in recording.traces]
     ordered = [(file, tree.trace) for (file, _), tree in zip(recording.traces, trees, strict=True)]
     recording = replace(recording, traces=ordered)
-    capture = rebuild(recording, trees, capture_id=content_id(group), name=group.name)
+    capture = rebuild(recording, trees, capture_id=group.name, name=group.name)
     return capture, assess(capture)
 
 

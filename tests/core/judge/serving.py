@@ -152,7 +152,7 @@ def _capture(asks, steps, first, token_times, chosen, mapped, counters, tier) ->
             np.array([s.begin for s in steps]),
             np.array([s.stop for s in steps]),
             np.full(len(steps), 0 if tier == 4 else -1, np.int32),
-            np.full(len(steps), 1 if tier == 4 else -1, np.int32),
+            np.full(len(steps), 400 if tier == 4 else -1, np.int32),
         ),
         requests=Requests(
             number=np.arange(1, n + 1, dtype=np.int32),
