@@ -16,7 +16,7 @@ MATERIAL = 0.01
 """And only those that move a step by one part in a hundred."""
 MEDIAN_ERROR = 1.2533
 """The standard error of a median of normal values, in units of that of their mean."""
-LEAST_ERROR = 0.03
+LEAST_ERROR = 0.05
 """Log: two runs of one service differ by about this much in any operator, however many calls were seen."""
 SURE_SPREADS = 1.96
 ENOUGH = 8

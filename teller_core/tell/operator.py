@@ -84,7 +84,10 @@ def explain_operator(
 
 
 def _same(name: str, other: str) -> bool:
-    return name in (other, shorten(other))
+    """Whether two names mean one operator: equal, equal once shortened, or, where one has its numbers left out, equal so."""
+    if name in (other, shorten(other)):
+        return True
+    return ("#" in name or "#" in other) and DIGITS.sub("#", name) == DIGITS.sub("#", other)
 
 
 def _calls(rank: RankSpans, name: str) -> _Calls:
@@ -101,11 +104,11 @@ def _calls(rank: RankSpans, name: str) -> _Calls:
 
 def _places(mine: Baselines, ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> list[OperatorPlace]:
     order = np.argsort(-mine.total, kind="stable")[:PLACES]
-    parents = [_last(mine.place[i]) for i in range(len(mine.name))]
+    parents = [_last(place) for place in mine.place]
     by_parent = _by_parent(ranks, calls)
     out: list[OperatorPlace] = []
     for i in map(int, order):
-        same = by_parent.pop(parents[i], [])
+        same = sorted(by_parent.pop(parents[i], []), key=lambda call: -call.own)
         alone = parents.count(parents[i]) == 1 and len(same) >= P95_COUNT
         out.append(
             OperatorPlace(
@@ -114,8 +117,8 @@ def _places(mine: Baselines, ranks: Sequence[RankSpans], calls: Sequence[_Calls]
                 count=int(mine.count[i]),
                 total_ms=_ms(float(mine.total[i])),
                 median_ms=_ms(float(mine.median[i])),
-                p95_ms=_ms(float(np.percentile([call.self_ms for call in same], 95)) * 1e6) if alone else None,
-                slowest=sorted(same, key=lambda call: -call.self_ms)[:SLOWEST],
+                p95_ms=_ms(float(np.percentile([call.own for call in same], 95))) if alone else None,
+                slowest=[_line(ranks[call.rank], calls[call.rank], call.at) for call in same[:SLOWEST]],
             )
         )
     return out
@@ -126,25 +129,35 @@ def _last(place: str) -> str:
     return NTH.sub("", place).rpartition(" > ")[2]
 
 
-def _by_parent(ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> dict[str, list[SliceLine]]:
-    """Every call as a line, by the name above it as places give it (numbers of layers left out)."""
-    out: dict[str, list[SliceLine]] = {}
-    for rank, mine in zip(ranks, calls, strict=True):
-        trace = rank.tree.trace
-        for i, row in enumerate(mine.row.tolist()):
-            name, above = trace.names[int(trace.name[row])], _above(rank.tree, row)
-            line = SliceLine(
-                handle=f"{mine.rank}:{row}",
-                depth=0,
-                text=shorten(name),
-                layer=Layer(int(trace.layer[row])).name.lower(),
-                start_ms=_ms(float(mine.start[i] - mine.since[i])),
-                dur_ms=_ms(float(mine.dur[i])),
-                self_ms=_ms(float(mine.own[i])),
-                residual=None,
-            )
-            out.setdefault(above, []).append(line)
+class _Call(NamedTuple):
+    """One call: ``rank`` and ``at`` say which of the calls given."""
+
+    own: int
+    rank: int
+    at: int
+
+
+def _by_parent(ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> dict[str, list[_Call]]:
+    """Every call by the name above it as places give it (numbers of layers left out)."""
+    out: dict[str, list[_Call]] = {}
+    for r, (rank, mine) in enumerate(zip(ranks, calls, strict=True)):
+        for i, (row, own) in enumerate(zip(mine.row.tolist(), mine.own.tolist(), strict=True)):
+            out.setdefault(_above(rank.tree, row), []).append(_Call(own, r, i))
     return out
+
+
+def _line(rank: RankSpans, mine: _Calls, index: int) -> SliceLine:
+    trace, row = rank.tree.trace, int(mine.row[index])
+    return SliceLine(
+        handle=f"{mine.rank}:{row}",
+        depth=0,
+        text=shorten(trace.names[int(trace.name[row])]),
+        layer=Layer(int(trace.layer[row])).name.lower(),
+        start_ms=_ms(float(mine.start[index] - mine.since[index])),
+        dur_ms=_ms(float(mine.dur[index])),
+        self_ms=_ms(float(mine.own[index])),
+        residual=None,
+    )
 
 
 def _above(tree: Tree, row: int) -> str:

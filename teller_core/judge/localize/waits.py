@@ -8,6 +8,7 @@ import numpy as np
 from teller_core.data.assessment import Candidates
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer
+from teller_core.judge.expectations import OBSERVER
 from teller_core.judge.localize.scene import Scene
 
 BLOCKING = re.compile(
@@ -18,15 +19,30 @@ BLOCKING = re.compile(
 
 def without_waits(scene: Scene, found: Candidates) -> Candidates:
     """``found`` with the recorded wait of collectives, and of blocking calls the time in which the device worked, taken off
-    value and excess.
+    value and excess; and so is what the recorder itself held the process up.
     """
     wait = _collective_wait(scene, found)
+    stopped = _stopped(scene)
     trace = scene.spans.tree.trace
     for i, (row, name) in enumerate(zip(found.row.tolist(), found.name, strict=True)):
         if found.layer[i] in (Layer.RUNTIME, Layer.OPERATOR) and BLOCKING.search(name):
             wait[i] = max(wait[i], _device_time(scene, int(trace.start[row]), int(trace.start[row] + trace.dur[row])))
+        for low, high in stopped:
+            begin, end = int(trace.start[row]), int(trace.start[row] + trace.dur[row])
+            wait[i] += max(0, min(end, high) - max(begin, low))
     wait = np.minimum(wait, found.value)
     return replace(found, value=found.value - wait, excess=found.excess - wait) if wait.any() else found
+
+
+def _stopped(scene: Scene) -> list[tuple[int, int]]:
+    """Begin and end (ns) of every time in which the recorder held this rank's process up."""
+    pauses, rank = scene.capture.pauses, scene.capture.ranks[scene.spans.rank]
+    mine = f"{rank.host}/{rank.pid}"
+    return [
+        (int(start), int(start + dur))
+        for start, dur, process, kind in zip(pauses.start, pauses.dur, pauses.process, pauses.kind, strict=True)
+        if kind in OBSERVER and process == mine
+    ]
 
 
 def _collective_wait(scene: Scene, found: Candidates) -> Int64:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from teller_core.data.assessment import Candidates
-from teller_core.data.capture import Capture, Collectives
+from teller_core.data.capture import Capture, Collectives, Pauses
 from teller_core.data.trace import Layer
 from teller_core.judge.assess import MOST, assess
 from tests.core.judge.service import MS, US, Rows, Work, service
@@ -118,6 +118,21 @@ def test_the_wait_of_a_collective_is_no_suspect() -> None:
         late=np.full(len(found.row), -1, dtype=np.int32),
     )
     assert not len(suspected(replace(made, collectives=waiting)).step)
+
+
+def test_what_the_recorder_itself_held_up_is_no_suspect() -> None:
+    made = service(steps(gap=3 * MS))
+    struck = made.steps.launched[STRUCK]
+    stops = Pauses(
+        start=struck,
+        dur=made.steps.finished[STRUCK] - struck,
+        thread=np.zeros(len(STRUCK), dtype=np.int64),
+        process=["host/100"] * len(STRUCK),
+        role=["worker"] * len(STRUCK),
+        kind=["profiler_stop"] * len(STRUCK),
+    )
+    assert not len(suspected(replace(made, pauses=stops)).step)
+    assert len(suspected(replace(made, pauses=replace(stops, process=["host/7"] * len(STRUCK)))).step)
 
 
 def test_a_synchronization_that_waits_for_a_busy_device_is_no_suspect() -> None:

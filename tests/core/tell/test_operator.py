@@ -95,6 +95,14 @@ def test_without_spans_there_are_no_slowest_calls_and_the_note_says_so() -> None
     assert said.calls == 80
 
 
+def test_ranges_that_engines_number_are_one_operator() -> None:
+    made = service([Work() for _ in range(10)])
+    table, _ = learn(made, classify(made.steps, made.work))
+    for name in ("execute_context_#(#)_generation_#", "execute_context_0(0)_generation_8"):
+        said = explain_operator(name, table, ranks_of(made), capture=made.id)
+        assert (said.calls, len(said.places[0].slowest), said.launches[0]) == (10, 3, "nn.Module: Block_0 x10")
+
+
 def test_an_operator_that_is_not_there_is_refused_without_its_name() -> None:
     made = service([Work() for _ in range(10)])
     table, _ = learn(made, classify(made.steps, made.work))
