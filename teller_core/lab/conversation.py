@@ -157,20 +157,20 @@ async def _questions(client: "Client", talk: Talk) -> tuple[int, WhyReport]:
     talk.ask(f"Why was request {slow} slow?")
     answer = WhyReport.model_validate(await _call(client, talk, "run_rca", request=slow, capture=capture))
     talk.tell(answer.explanation or answer.reason)
-    talk.show(answer, 60)
+    talk.show(answer.model_copy(update={"explanation": "", "reason": ""}), 60)
 
     talk.ask("Show me what happened there.")
     step = answer.findings[0].step if answer.findings else None
     target = f"request {slow}" if step is None else f"step {step}"
     piece = SliceReport.model_validate(await _call(client, talk, "get_causal_slice", target=target, capture=capture))
     talk.tell(f"{len(piece.lines)} spans bear on it; {piece.cut} others of the step do not matter here.")
-    talk.show(piece, 20)
+    talk.show(piece, 22)
 
     talk.ask(f"Is that normal? Request {peer} was faster.")
     beside = await _call(client, talk, "compare", before=peer, after=slow, capture=capture)
     compared = CompareReport.model_validate(beside)
     talk.tell(compared.explanation or compared.note)
-    talk.show(compared, 14)
+    talk.show(compared.model_copy(update={"explanation": ""}), 14)
     return slow, answer
 
 

@@ -187,7 +187,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
     lines = [
         style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[report.metric]}"),
         verdict if report.verdict == "could_not_tell" else f"{verdict}  confidence {report.confidence:.2f}",
-        *([] if report.reason in report.explanation else _wrap(report.reason, style)),
+        *([] if not report.reason or report.reason in report.explanation else _wrap(report.reason, style)),
         *map(style.dim, _wrap(seen, style)),
     ]
     if ratios:
@@ -249,7 +249,7 @@ def _evidence(item: EvidenceItem) -> str:
 
 def _slow(report: SlowReport, style: Style) -> list[str]:
     lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
-    lines += table(report.columns, report.rows, style) if report.rows else ["No requests."]
+    lines += _rows_with_causes(report, style) if report.rows else ["No requests."]
     lines += ["", *_wrap(report.note, style)] if report.note else []
     if report.rows and report.columns[0] == "request":
         asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
@@ -257,6 +257,18 @@ def _slow(report: SlowReport, style: Style) -> list[str]:
     if report.next_cursor is not None:
         lines += [style.dim(f"More: --cursor {report.next_cursor}")]
     return lines
+
+
+def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:
+    """The table, with a named cause in the place of the verdict that says there is one."""
+    if not {"verdict", "cause"} <= set(report.columns):
+        return table(report.columns, report.rows, style)
+    verdict, cause = report.columns.index("verdict"), report.columns.index("cause")
+    rows = [
+        [row[cause] if at == verdict and row[cause] else cell for at, cell in enumerate(row)] for row in report.rows
+    ]
+    kept = [at for at in range(len(report.columns)) if at != cause]
+    return table([report.columns[at] for at in kept], [[row[at] for at in kept] for row in rows], style)
 
 
 def _capture(report: CaptureReport, style: Style) -> list[str]:
@@ -344,8 +356,8 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
 
 def _compare(report: CompareReport, style: Style) -> list[str]:
     before, after = (_brief(side) for side in (report.before, report.after))
-    lines = [style.head(f"{report.kind.capitalize()}: {after} against {before}"), ""]
-    lines += _wrap(report.explanation, style)
+    lines = [style.head(f"{report.kind.capitalize()}: {after} against {before}")]
+    lines += ["", *_wrap(report.explanation, style)] if report.explanation else []
     rows: list[list[Cell]] = [
         [d.what, d.layer, d.before, d.after, d.unit, d.ratio, d.low, d.high, "yes" if d.sure else "no"]
         for d in report.differences

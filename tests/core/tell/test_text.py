@@ -90,6 +90,13 @@ def test_the_sides_of_a_comparison_are_told_apart(samples: Any) -> None:
     assert page(report, PLAIN).startswith("Requests: aaaaaaaaaaaa/42 against aaaaaaaaaaaa/12")
 
 
+def test_a_named_cause_stands_in_the_place_of_its_verdict(samples: Any) -> None:
+    slow = samples.table(2)
+    rows = [[*slow.rows[0], "host.gc_pause"], [*slow.rows[1][:-1], "typical_here", None]]
+    shown = page(slow.model_copy(update={"columns": [*slow.columns, "cause"], "rows": rows}), Style(width=120))
+    assert [line.split()[-1] for line in shown.splitlines()[2:5]] == ["verdict", "host.gc_pause", "typical_here"]
+
+
 def test_a_column_that_nobody_measured_is_left_out() -> None:
     assert table(["a", "b"], [[1, None], [2, None]], PLAIN) == ["a", "1", "2"]
 
