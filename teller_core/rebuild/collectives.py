@@ -20,6 +20,7 @@ from teller_core.data.steps import StepWork
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer
 from teller_core.rebuild.engines import Place, place
+from teller_core.rebuild.ranks import SAME_MACHINE_NS
 
 RAN = re.compile(r"gloo:(?!send|recv)")
 """Host ranges that last as long as their collective: Gloo's own, on its threads. Others only hand it over."""
@@ -180,11 +181,16 @@ def bound_clocks(ranks: Sequence[Rank], met: Mapping[Key, Sequence[Call]], probl
         elif anchor is not None:
             told[where] = _bounded(rank, told[anchor], windows[anchor, where], problems)
         else:
-            told[where] = rank
+            near = next((told[a] for a in told if a.host == where.host and told[a].clock_error != UNKNOWN), None)
+            told[where] = rank if near is None else _same_machine(rank, near)
     return [
         replace(rank, shift=told[where].shift, clock_error=told[where].clock_error)
         for rank, where in zip(ranks, of_rank, strict=True)
     ]
+
+
+def _same_machine(rank: Rank, near: Rank) -> Rank:
+    return replace(rank, shift=near.shift, clock_error=near.clock_error + SAME_MACHINE_NS)
 
 
 def _windows(met: Mapping[Key, Sequence[Call]], of_rank: Sequence[Place]) -> dict[tuple[Place, Place], tuple[int, int]]:

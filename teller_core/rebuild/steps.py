@@ -73,7 +73,8 @@ def _heard_of(recording: Recording, slot: Slot, annotations: Sequence[Annotated]
     if slot.executions:
         return min(recording.executions[i].start for i in slot.executions.values())
     if slot.names:
-        return min(int(annotations[tree].start[k]) for tree, k in slot.names.items())
+        tree, k = next(iter(slot.names.items()))
+        return int(annotations[tree].start[k])
     time = recording.iterations[slot.iteration].time if slot.iteration >= 0 else UNKNOWN
     return time if known(time) else None
 
