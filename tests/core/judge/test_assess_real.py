@@ -12,7 +12,7 @@ CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["vllm_full", "vllm_shim", "vllm_faults/base", "vllm_faults/kv"])
+@pytest.mark.parametrize("name", ["vllm_shim", "vllm_faults/base", "vllm_faults/kv"])
 def test_what_requests_met_predicts_what_they_took(name: str) -> None:
     if not (CAPTURES / name).exists():
         pytest.skip("../shared/captures is not there")
