@@ -93,6 +93,10 @@ def test_the_engine_is_told_from_the_command(command: list[str], engine: str) ->
     assert engine_of(command) == engine
 
 
+def _lines(tmp_path: Path) -> int:
+    return (tmp_path / "b" / "server.log").read_bytes().count(b"\n")
+
+
 @pytest.mark.slow
 def test_a_profiler_window_covers_all_threads_and_says_what_it_cost(tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -100,13 +104,18 @@ def test_a_profiler_window_covers_all_threads_and_says_what_it_cost(tmp_path: Pa
 import threading, torch
 def work():
     a = torch.ones(64, 64)
-    while True: a @ a
+    while True:
+        for _ in range(50): a @ a
+        print("50 more", flush=True)
 threading.Thread(target=work, daemon=True).start()
 threading.Event().wait(100)
 """
     with record([sys.executable, "-c", code], tmp_path / "b", {"OMP_NUM_THREADS": "1"}) as service:
         open_window(service.cap, 60)
         while not events(service.cap, "profile_start"):
+            assert service.process.poll() is None
+        before = _lines(tmp_path)
+        while _lines(tmp_path) < before + 2:
             assert service.process.poll() is None
         close_window(service.cap)
         while not events(service.cap, "profile_stop"):
