@@ -137,7 +137,8 @@ def _engine_places(found: Sequence[Life]) -> dict[Place, int]:
 def _profiled(work: StepWork, ranks: Sequence[Rank]) -> StepWork:
     """The rows of ``work`` on ranks whose trace holds operators or kernels: ranges alone are no profile."""
     deep = [
-        rank.tree is not None and bool(np.isin(rank.tree.trace.layer, (int(Layer.OPERATOR), int(Layer.KERNEL))).any())
+        rank.tree is not None
+        and any(bool((rank.tree.trace.layer == layer).any()) for layer in (Layer.OPERATOR, Layer.KERNEL))
         for rank in ranks
     ]
     return take(work, np.array(deep or [False], dtype=np.bool_)[work.rank])

@@ -183,7 +183,7 @@ def _add_trees(annotations: Sequence[Annotated], places: Sequence[Place], found:
         own = next((life for life in found if where in life.executions or where == life.decider), None)
         if own is None and len(found) == 1 and (found[0].decisions or found[0].iterations or found[0].executions):
             own = found[0]
-        if own is None:
+        if own is None and found:
             mine = signatures(map(name_signature, steps.name))
             own = next((life for life in found if _same_steps(life, annotations, mine)), None)
         if own is None:

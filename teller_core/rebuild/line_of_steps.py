@@ -50,6 +50,9 @@ class Line:
     def _insert(self, items: Int64, to: Int64, added: "npt.NDArray[np.intp]") -> list[tuple[Slot, int]]:
         fresh = [Slot(self.life) for _ in range(len(added))]
         after = np.maximum.accumulate(to)[added] if len(to) else to
+        if not self.slots:
+            self.slots, self.known = fresh, items[added]
+            return list(zip(fresh, added.tolist(), strict=True))
         order = np.argsort(np.concatenate([np.arange(len(self.slots)), after + 0.5]), kind="stable").tolist()
         both = self.slots + fresh
         self.slots = [both[i] for i in order]

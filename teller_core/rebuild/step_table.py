@@ -69,7 +69,9 @@ def _counts(recording: Recording, slot: Slot, annotations: Sequence[Annotated]) 
 def _number(line: Iteration | None, slot: Slot, annotations: Sequence[Annotated]) -> int:
     if line is not None and line.number is not None:
         return line.number
-    return next((annotations[tree].name[k].number for tree, k in slot.names.items()), -1)
+    for tree, k in slot.names.items():
+        return annotations[tree].name[k].number
+    return -1
 
 
 def _scheduled(recording: Recording, slot: Slot) -> int:

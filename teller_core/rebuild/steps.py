@@ -56,18 +56,16 @@ def _in_time(
     recording: Recording, slots: Sequence[Slot], found: Sequence[Life], annotations: Sequence[Annotated]
 ) -> list[Slot]:
     """Slots of all engines by time; those of one engine keep its order, whatever their clocks say."""
-    latest: dict[int, int] = {}
-    keys: list[int] = []
-    for slot in slots:
-        engine = found[slot.life].engine
-        time = _heard_of(recording, slot, annotations)
-        latest[engine] = max(latest.get(engine, -IMPOSSIBLE), -IMPOSSIBLE if time is None else time)
-        keys.append(latest[engine])
-    return [slots[i] for i in np.argsort(np.array(keys, dtype=np.int64), kind="stable").tolist()]
+    engine = np.array([found[slot.life].engine for slot in slots], dtype=np.int64)
+    keys = np.array([_heard_of(recording, slot, annotations) for slot in slots], dtype=np.int64)
+    for one in np.unique(engine):
+        own = np.flatnonzero(engine == one)
+        keys[own] = np.maximum.accumulate(keys[own])
+    return [slots[i] for i in np.argsort(keys, kind="stable").tolist()]
 
 
-def _heard_of(recording: Recording, slot: Slot, annotations: Sequence[Annotated]) -> int | None:
-    """The earliest time known of a step."""
+def _heard_of(recording: Recording, slot: Slot, annotations: Sequence[Annotated]) -> int:
+    """The earliest time known of a step, UNKNOWN where there is none."""
     if slot.decision >= 0:
         return recording.decisions[slot.decision].start
     if slot.executions:
@@ -75,8 +73,7 @@ def _heard_of(recording: Recording, slot: Slot, annotations: Sequence[Annotated]
     if slot.names:
         tree, k = next(iter(slot.names.items()))
         return int(annotations[tree].start[k])
-    time = recording.iterations[slot.iteration].time if slot.iteration >= 0 else UNKNOWN
-    return time if known(time) else None
+    return recording.iterations[slot.iteration].time if slot.iteration >= 0 else UNKNOWN
 
 
 def _add_executions(recording: Recording, line: Line, life: Life, problems: Counter[str]) -> None:
