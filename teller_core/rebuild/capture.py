@@ -75,6 +75,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         steps=steps,
         parts=parts,
         engines=_engines(parts, slots, found, registry),
+        problems=problems,
     )
     lines = align_lines(
         recording,

@@ -4,6 +4,7 @@ A time whose clock is coarser than FINE_NS stands only where the request has no 
 whole seconds. Where the caller did not see the tokens, those of the steps that made them stand in.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -62,8 +63,13 @@ def request_table(
     steps: Steps,
     parts: Parts,
     engines: Sequence[int],
+    problems: Counter[str],
 ) -> tuple[Requests, TokenTimes]:
-    """Requests in the order of ``entries`` and when their tokens came. ``parts`` by position in ``steps``."""
+    """Requests in the order of ``entries`` and when their tokens came. ``parts`` by position in ``steps``.
+
+    Problems: ``queue_lines_after_first_step``: the line that says a request was queued was written when it already ran,
+    so that it does not say when.
+    """
     finished = {name for decision in recording.decisions for name in decision.finished}
     cached = {name: tokens for decision in recording.decisions for name, tokens in decision.cached.items()}
     server = [_server_tokens(steps, parts.of.get(i, ())) for i in range(len(entries))]
@@ -74,6 +80,9 @@ def request_table(
         for i, entry in enumerate(entries)
     ]
     columns = {name: np.array([getattr(t, name) for t in times], dtype=np.int64) for name in _Times._fields}
+    late = (columns["scheduled"] != UNKNOWN) & (columns["queued"] > columns["scheduled"])
+    columns["queued"] = np.where(late, UNKNOWN, columns["queued"])
+    problems["queue_lines_after_first_step"] += int(late.sum())
     gaps = [_longest_gap(one) for one in tokens]
     counted = [_counted(parts.of.get(i, ())) for i in range(len(entries))]
 

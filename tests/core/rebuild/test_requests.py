@@ -109,3 +109,14 @@ def test_a_stamp_of_whole_seconds_gives_way_to_a_finer_clock() -> None:
     requests = rebuild(recording, [], capture_id="c", name="n").requests
     known = dict(zip(requests.engine_id, requests.received.tolist(), strict=True))
     assert known == {"a": -(2**63), "b": 10 * S}
+
+
+def test_a_queue_line_written_when_the_request_already_ran_does_not_say_when_it_was_queued() -> None:
+    recording = Recording(
+        requests=[fact("added", "a", 5 * S), fact("added", "b", S)],
+        decisions=[Decision(ENGINE, 2 * S, 10, {"a": 4, "b": 4})],
+    )
+    capture = rebuild(recording, [], capture_id="c", name="n")
+    queued = dict(zip(capture.requests.engine_id, capture.requests.queued.tolist(), strict=True))
+    assert queued == {"a": -(2**63), "b": S}
+    assert capture.problems == {"queue_lines_after_first_step": 1}
