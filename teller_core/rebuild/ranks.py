@@ -16,8 +16,8 @@ from teller_core.data.tree import Tree
 from teller_core.rebuild.engines import Place, locate, place
 
 SAME_MACHINE_NS = 50_000
-"""ns: two processes of one machine read one clock; the profiler's counter is fitted to it to within this (measured: the ends
-of 233 all-reduces of two ranks on one machine never contradicted it)."""
+"""ns, assumed: two processes of one machine read one clock, to which the profiler fits its counter. Collectives check it:
+the meetings of two ranks on one machine (612 in three recordings) leave room for no more than 0.4 ms and never exclude 0."""
 
 
 class Traced(NamedTuple):
