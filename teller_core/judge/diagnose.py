@@ -45,6 +45,8 @@ ALWAYS_THERE = frozenset(
     {"host.step_overhead", "cuda.graph_miss", "comm.fabric_fallback", "gpu.wrong_kernel", "scheduler.prefix_cache_miss"}
 )
 """Causes that may hold for every request of a service: they are claimed only for a request that is slow by a question."""
+COARSE_NS = 10_000_000_000
+"""Below this, times that are true to a second only say nothing about how long a request should have taken."""
 NO_CLAIM = "no replay was made: what a cause took is not what its end would save"
 
 
@@ -166,15 +168,24 @@ def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:
     if clues:
         about = cause(clues[0].cause)
         return _Said("cause", f"{about.title} took {ms(clues[0].ns)} ms of it", _sure(view, clues[0], clues))
-    if answers.value == UNKNOWN:
-        return _Said("could_not_tell", f"because {answers.why['value']}", 0.0)
-    if answers.slow:
-        return _Said("could_not_tell", _unexplained(view), 0.0)
-    if answers.over_work is None and answers.over_load is None:
-        return _Said("could_not_tell", f"because there are {answers.why['over_work']}", 0.0)
+    if reason := _cannot_tell(view, answers):
+        return _Said("could_not_tell", reason, 0.0)
     if reference := view.case.assessment.reference:
         return _Said("normal", f"it took what {reference} says that it should", 0.8)
     return _Said("typical_here", "it took about what its work and its load predict from its peers in this capture", 0.8)
+
+
+def _cannot_tell(view: Scene, answers: Answers) -> str | None:
+    """Why no verdict is possible, None where one is."""
+    if answers.value == UNKNOWN:
+        return f"because {answers.why['value']}"
+    if view.life.coarse and answers.value < COARSE_NS:
+        return "because its times are whole seconds of a log, too coarse for so short a request"
+    if answers.slow:
+        return _unexplained(view)
+    if answers.over_work is None and answers.over_load is None:
+        return f"because there are {answers.why['over_work']}"
+    return None
 
 
 def _unexplained(view: Scene) -> str:
@@ -222,6 +233,7 @@ def _not_seen(view: Scene, answers: Answers) -> list[str]:
         (not case.capture.pauses.kind, "pauses of the processes, as collections"),
         (int(case.capture.requests.client_start[request]) == UNKNOWN, "what the caller measured"),
         (view.life.received == UNKNOWN, "when the front end received it"),
+        (view.life.coarse, "its times more finely than in whole seconds"),
         (not case.capture.lines.rule, "log lines"),
     ]
     reasons = [f"{name}: {why}" for name, why in answers.why.items() if name not in ("value", "over_slo")]

@@ -9,6 +9,9 @@ from teller_core.data.table import UNKNOWN, Int32, Int64, UInt8
 from teller_core.judge.intervals import EMPTY, Spans, union
 from teller_core.judge.prepare import Case, Engine
 
+SECOND = 1_000_000_000
+"""A time that is a multiple of this was stamped by a clock of whole seconds."""
+
 
 @dataclass(frozen=True)
 class Life:
@@ -44,6 +47,11 @@ class Life:
     """From the last step before each preemption to the first step after it."""
 
     @property
+    def coarse(self) -> bool:
+        """Whether its begin and its end are known to the second only."""
+        return UNKNOWN not in (self.begin, self.end) and self.begin % SECOND == 0 and self.end % SECOND == 0
+
+    @property
     def recompute(self) -> Spans:
         """The steps that computed again what a preemption threw away."""
         again = self.recomputed > 0
@@ -67,7 +75,7 @@ def life(case: Case, request: int) -> Life:
     return Life(
         request=request,
         begin=int(case.starts[request]),
-        received=int(table.received[request]),
+        received=_fine(int(table.received[request])),
         queued=queued,
         launched=launched,
         first=_first(case, request, role, stop),
@@ -108,13 +116,19 @@ def _evicted(case: Case, request: int, own: Spans, step: Int32, recomputed: Int3
 def _queue(case: Case, request: int) -> tuple[int, int]:
     """When the engine got it and when it was first chosen; one gives the other where the engine said how long it waited."""
     table = case.capture.requests
-    queued, chosen, waited = int(table.queued[request]), int(table.scheduled[request]), int(table.queue_ns[request])
+    queued, chosen = _fine(int(table.queued[request])), _fine(int(table.scheduled[request]))
+    waited = int(table.queue_ns[request])
     if waited != UNKNOWN:
         if queued == UNKNOWN and chosen != UNKNOWN:
             queued = chosen - waited
         elif chosen == UNKNOWN and queued != UNKNOWN:
             chosen = queued + waited
     return queued, chosen
+
+
+def _fine(time: int) -> int:
+    """A time that may divide a request's life, UNKNOWN for the whole second of a coarse log: its phases would be noise."""
+    return UNKNOWN if time % SECOND == 0 else time
 
 
 def _first(case: Case, request: int, role: UInt8, stop: Int64) -> int:

@@ -1,5 +1,7 @@
 """Rules for causes in the scheduler: waiting for admission, other requests' prompts, evictions, a missed prefix."""
 
+import json
+
 import numpy as np
 
 from teller_core.data.table import UNKNOWN
@@ -15,6 +17,8 @@ SHARED_PREFIX = 0.3
 """Requests of a capture share a prefix where half of them found at least this share of their prompt in the cache."""
 MISSED = 0.05
 """A request that found at most this share of its prompt in the cache has missed it."""
+QUEUES = (("vllm.stats", "waiting"), ("sglang.decode", "queue"), ("sglang.prefill", "queue"))
+"""Log rules that report how many requests wait, and the field that says it."""
 LONG_PROMPT = 256
 """Tokens: a shorter prompt costs too little for a cache to matter."""
 
@@ -23,7 +27,7 @@ def queue_saturation(scene: Scene) -> Clue | None:
     """It waited to be admitted, and what ran meanwhile ran at its usual pace."""
     life = scene.life
     if UNKNOWN in (life.queued, life.launched) or not scene.span:
-        return None
+        return _reported_queue(scene)
     since = max(life.queued, int(life.engine.begin[0])) if life.engine and len(life.engine.begin) else life.queued
     waited = overlap(span(since, life.launched), scene.low, scene.high)  # before its first step the engine was not up
     waited -= overlap(scene.case.stalls, since, life.launched)
@@ -42,6 +46,24 @@ def queue_saturation(scene: Scene) -> Clue | None:
     ]
     sure = RECORDED if waiting or running else HINTED
     return Clue("scheduler.queue_saturation", ns, sure, evidence, tier=1)
+
+
+def _reported_queue(scene: Scene) -> Clue | None:
+    """Without times of its own: the log reported waiting requests while it was there, and it took longer than its work asks."""
+    lines = scene.case.capture.lines
+    rows = [row for rule, _ in QUEUES for row in scene.lines(rule)]
+    name = dict(QUEUES)
+    found = {row: int(json.loads(lines.fields[row]).get(name[lines.rule[row]], 0)) for row in rows}
+    most = max(found, key=lambda row: found[row], default=None)
+    ns = over_work(scene)
+    if most is None or found[most] <= 0 or ns <= 0:
+        return None
+    evidence = [
+        cost("beyond what its work predicts, while requests waited", ns, kind="log_line"),
+        count("requests waiting at once", found[most], unit="requests", kind="log_line", scope="capture"),
+        line_item(scene, most, "requests waiting, in the log"),
+    ]
+    return Clue("scheduler.queue_saturation", ns, HINTED, evidence, tier=0)
 
 
 def prefill_interference(scene: Scene) -> Clue | None:

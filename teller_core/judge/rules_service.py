@@ -9,6 +9,7 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, span
+from teller_core.judge.life import SECOND
 from teller_core.judge.prepare import EMPTY_ROWS
 from teller_core.judge.scene import Scene, over_work
 
@@ -169,6 +170,7 @@ def _graph(lines: Lines, row: int) -> str | None:
 def _beyond(low: Int64, high: Int64, request: int) -> tuple[int, int]:
     """How much longer than the median request this one took between two times, and the median."""
     known = (low != UNKNOWN) & (high != UNKNOWN)
+    known &= (low % SECOND != 0) & (high % SECOND != 0)  # whole seconds of a coarse log would be noise
     if not known[request] or known.sum() < 4:
         return 0, 0
     took = high - low

@@ -92,7 +92,7 @@ def _what(report: WhyReport) -> str:
 
 def _why(finding: Finding) -> str:
     spent, *rest = finding.evidence
-    where = []
+    where: list[str] = []
     if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
         where.append(f"in the operator `{finding.operator}`")
     if finding.step is not None:

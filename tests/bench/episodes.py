@@ -42,7 +42,7 @@ class Score:
 
 def answers(bundle: Path) -> list[WhyReport]:
     """The explained answer for every request of a bundle."""
-    (group,) = plan([bundle], None)
+    (group,) = plan([bundle], False)
     recording = read_group(group, lambda *_: None)
     trees = [nest(trace) for _, trace in recording.traces]
     ordered = [(file, tree.trace) for (file, _), tree in zip(recording.traces, trees, strict=True)]

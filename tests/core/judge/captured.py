@@ -22,7 +22,7 @@ WHOLE = ROOT.parent / "shared" / "captures"
 @cache
 def rebuilt(folder: Path) -> tuple[Capture, Assessment]:
     """The capture in ``folder`` and its numbers."""
-    (group,) = plan([folder], None)
+    (group,) = plan([folder], False)
     recording = read_group(group, lambda *_: None)
     trees = [nest(trace) for _, trace in recording.traces]
     ordered = [(file, tree.trace) for (file, _), tree in zip(recording.traces, trees, strict=True)]

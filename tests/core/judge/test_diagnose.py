@@ -289,3 +289,29 @@ def test_confidence_falls_with_an_uncertain_mapping() -> None:
     recorded = judge(prepare(capture, sure), STRUCK).findings[0].confidence
     inferred = judge(prepare(replace(capture, participation=unsure), sure), STRUCK).findings[0].confidence
     assert inferred < recorded
+
+
+def test_whole_seconds_of_a_log_are_not_taken_for_time_lost_in_the_front_end() -> None:
+    capture, numbers = serve(CROWD)
+    requests = capture.requests
+    second = 1_000 * MS
+    coarse = {
+        name: getattr(requests, name) // second * second
+        for name in (
+            "client_start",
+            "received",
+            "queued",
+            "scheduled",
+            "first_token",
+            "last_token",
+            "finished",
+            "client_end",
+        )
+    }
+    coarse["queued"] = coarse["received"] + second * (requests.number % 2)
+    rough = replace(capture, requests=replace(requests, **coarse))
+    for report in diagnose_all(rough, numbers):
+        assert not any(finding.cause.startswith("frontend.") for finding in report.findings)
+        assert {part.ns for part in report.phases if part.part in ("before_server", "front_end")} == {None}
+        assert report.verdict == "could_not_tell"
+        assert "whole seconds" in report.reason

@@ -1,6 +1,7 @@
 """Rules that need records of their own: what a log line, a cache counter, a transport or a device tells, and what it does not."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from teller_core.data.capture import Capture, Collectives, Rank
 from teller_core.data.report import WhyReport
 from teller_core.data.steps import Lines, Mapping, Participation, Role, StepWork
+from teller_core.data.table import UNKNOWN
 from teller_core.data.trace import Layer
 from teller_core.judge.assess import assess
 from teller_core.judge.diagnose import diagnose, judge
@@ -25,7 +27,7 @@ def named(report: WhyReport) -> list[str]:
     return [finding.cause for finding in report.findings]
 
 
-def logged(made: Capture, rows: list[tuple[float, str, dict[str, str]]]) -> Capture:
+def logged(made: Capture, rows: Sequence[tuple[float, str, dict[str, str]]]) -> Capture:
     n = len(rows)
     nothing = np.zeros(n, np.int64)
     return replace(
@@ -77,6 +79,17 @@ def test_evictions_that_only_the_log_tells_of_are_a_hint_for_slow_requests_alone
     report = judge(case, STRUCK)
     assert named(report) == ["scheduler.kv_preemption"]
     assert report.confidence <= 0.6
+    assert named(judge(case, 2)) == []
+
+
+@pytest.mark.parametrize(("waiting", "expected"), [("4", True), ("0", False)])
+def test_a_queue_that_only_the_log_reports_is_a_hint_where_requests_waited(waiting: str, expected: bool) -> None:
+    made, numbers = serve(CROWD, [Trouble("mystery", 800, 1300, 30)], mapped=False, tier=0)
+    unknown = np.full(len(CROWD), UNKNOWN)
+    blind = replace(made.requests, queued=unknown, scheduled=unknown)
+    lines = [(1000, "vllm.stats", {"waiting": waiting, "running": "8"})]
+    case = prepare(logged(replace(made, requests=blind), lines), numbers)
+    assert (named(judge(case, STRUCK)) == ["scheduler.queue_saturation"]) == expected
     assert named(judge(case, 2)) == []
 
 
