@@ -37,7 +37,7 @@ from teller_core.tell.slow import slow_report
 TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
 HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
 SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
-"""What explaining an operator needs of every span."""
+"""What slicing, and explaining an operator, need of every span."""
 
 
 def list_captures(store: Store) -> CapturesReport:
@@ -185,7 +185,7 @@ def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> S
     """The spans of a step on every rank with a profile, or on ``rank`` alone."""
     rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
     return [
-        StepSpans(at, low, store.tree_rows(capture, at, low, high))
+        StepSpans(at, low, store.tree_rows(capture, at, low, high, SPAN_COLUMNS))
         for at, low, high in rows
         if low >= 0 and rank in (None, at)
     ]
