@@ -3,7 +3,7 @@
 Every engine step and every long gap between steps from the request's arrival at the engine to its last step is a hold.
 What is over the expected is charged in the order of how directly it was recorded: collections by their own times, other
 requests' prompts by their tokens, then waiting for a device and waiting for a processor by counters that were sampled
-around the step (storage first: each write also waits to be scheduled again). What no record explains stays ``rest``.
+around the step (the service's own writes first: each also waits to be scheduled again). What no record explains stays ``rest``.
 Charges of one hold never add up to more than its overtime.
 """
 
@@ -163,10 +163,11 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     left = over - observed - collection
     prompts = np.minimum(left, np.rint(PREFILL_MARGIN * raw.extra * share).astype(np.int64))
     left = left - prompts
-    device = np.where(_on_device(case, low, high), left, 0)
-    left = left - device
     waited = np.rint(beyond_calm(case, "run_queue_wait_ns", low, high)).astype(np.int64)
-    starved = np.where(waited >= CONTENDED * left, left, np.minimum(left, waited))
+    contended = waited >= CONTENDED * left
+    device = np.where(_wrote(case, low, high) | (_stalled(case, low, high) & ~contended), left, 0)
+    left = left - device
+    starved = np.where(contended, left, np.minimum(left, waited))
     return Holds(
         step=raw.step,
         gap=raw.gap > 0,
@@ -187,11 +188,14 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     )
 
 
-def _on_device(case: Case, low: Int64, high: Int64) -> Bool:
-    """Whether tasks waited for storage during each hold, or the service wrote far more than it does."""
-    size = np.maximum(high - low, 1)
-    stalled = beyond_calm(case, "pressure_io_some_us", low, high) * 1000 > STALLED * size
-    return stalled | (beyond_calm(case, "write_bytes", low, high) * 1e9 > BURST_BYTES * size)
+def _wrote(case: Case, low: Int64, high: Int64) -> Bool:
+    """Whether the service itself wrote far more than it does, during each hold."""
+    return beyond_calm(case, "write_bytes", low, high) * 1e9 > BURST_BYTES * np.maximum(high - low, 1)
+
+
+def _stalled(case: Case, low: Int64, high: Int64) -> Bool:
+    """Whether any task of the machine waited for storage, during each hold: it need not be one of the service."""
+    return beyond_calm(case, "pressure_io_some_us", low, high) * 1000 > STALLED * np.maximum(high - low, 1)
 
 
 def beyond_calm(case: Case, name: str, low: Int64, high: Int64) -> Float64:
