@@ -10,10 +10,10 @@ import pytest
 from teller_core.data.capture import Capture, Collectives, Rank
 from teller_core.data.report import WhyReport
 from teller_core.data.steps import Lines, Mapping, Participation, Role, StepWork
-from teller_core.data.table import UNKNOWN
+from teller_core.data.table import UNKNOWN, take
 from teller_core.data.trace import Layer
 from teller_core.judge.assess import assess
-from teller_core.judge.diagnose import diagnose, judge
+from teller_core.judge.diagnose import diagnose, diagnose_all, judge
 from teller_core.judge.prepare import prepare
 from teller_core.judge.scene import scene
 from tests.core.judge.service import Rows, Work, capture, requests_table, steps_table
@@ -198,3 +198,34 @@ def test_resources_of_an_earlier_answer_are_kept_where_the_trees_are_no_longer_a
     assert diagnose(bare, numbers, 0, "ttft", earlier=earlier).resources == earlier.resources
     alone = {part.part: part.ns for part in diagnose(bare, numbers, 0, "ttft").resources}
     assert alone["device_compute"] is None
+
+
+def test_a_caller_who_measured_alone_gets_an_answer_that_says_what_is_missing() -> None:
+    made, numbers = serve(CROWD, mapped=False, counters=False, tier=1)
+    nothing = np.arange(0)
+    unknown = np.full(len(CROWD), UNKNOWN)
+    names = ("received", "queued", "scheduled", "first_token", "last_token", "finished")
+    alone = replace(
+        made,
+        steps=take(made.steps, nothing),
+        work=take(made.work, nothing),
+        pauses=take(made.pauses, nothing),
+        ranks=[],
+        requests=replace(made.requests, **dict.fromkeys(names, unknown)),
+    )
+    case = prepare(
+        alone, replace(numbers, steps=take(numbers.steps, nothing), candidates=take(numbers.candidates, nothing))
+    )
+    report = judge(case, STRUCK)
+    assert report.verdict == "typical_here"
+    assert {part.part for part in report.phases if part.ns} == {"unexplained"}
+    assert report.resources == []
+    assert report.tier == 1
+    assert "which steps served it" in report.not_seen
+
+
+def test_a_capture_without_requests_has_no_answers() -> None:
+    made = _on_device(2.0)
+    empty = np.arange(0)
+    bare = replace(made, requests=requests_table(0), participation=take(made.participation, empty))
+    assert diagnose_all(bare, assess(bare)) == []
