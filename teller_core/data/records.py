@@ -29,15 +29,12 @@ class FileRead(NamedTuple):
     name: str
     format: str
     bytes: int
-    content_hash: str
     clock: str = "unix"
     """``unix``: ns since 1970. ``wall``: a clock of unknown zone, read as UTC. ``local``: an unknown zero."""
     events_in_file: int = 0
     events_kept: int = 0
     events_other: Mapping[str, int] = {}
     problems: Mapping[str, int] = {}
-    untried: bool = False
-    """No real file of this format was ever read by its reader."""
 
 
 class Decision(NamedTuple):

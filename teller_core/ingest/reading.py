@@ -70,7 +70,7 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
 """(name, sniff, read) in the order in which they are asked. A format is one file and one line here."""
 
 UNTRIED = frozenset({otel.OTLP})
-"""Formats whose reader has never seen a real file."""
+"""Formats whose reader has never seen a real file: the README says so."""
 
 
 def plan(paths: Sequence[Path], together: bool = False) -> list[Group]:
@@ -172,7 +172,7 @@ def _recognized(group: Group, recording: Recording) -> dict[Path, tuple[str, Rea
 
 def _left_out(group: Group, path: Path, why: str) -> FileRead:
     size = path.lstat().st_size
-    return FileRead(_name(group, path), "", size, "", events_other={}, problems={why: 1})
+    return FileRead(_name(group, path), "", size, problems={why: 1})
 
 
 def _name(group: Group, path: Path) -> str:
@@ -197,13 +197,11 @@ def _file_read(group: Group, path: Path, name: str, size: int, found: Found) -> 
         _name(group, path),
         name,
         size,
-        _hash(path),
         found.clock,
         found.events,
         found.kept,
         dict(found.other),
         dict(found.problems),
-        name in UNTRIED,
     )
 
 

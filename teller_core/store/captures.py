@@ -179,8 +179,6 @@ def _records(con: sqlite3.Connection, key: int, table: str, names: Sequence[str]
 def _value(name: str, cell: Any) -> Any:
     if name in ("problems", "events_other"):
         return json.loads(cell)
-    if name == "untried":
-        return bool(cell)
     if cell is None:
         return UNKNOWN
     return text(cell) if isinstance(cell, str | bytes) else cell

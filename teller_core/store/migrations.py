@@ -42,8 +42,8 @@ def m001_captures(db: "Database") -> None:
     columns = "key int, id str, name str, engine str, problems str, metrics str, redactions int, tier int"
     _create(db, "captures", columns + ", reference str, imported_at str, report str", ["key"])
     db.table("captures").create_index(["id"], unique=True)
-    columns = "name str, format str, bytes int, content_hash str, clock str, events_in_file int, events_kept int"
-    _create_part(db, "files", columns + ", events_other str, problems str, untried int")
+    columns = "name str, format str, bytes int, clock str, events_in_file int, events_kept int"
+    _create_part(db, "files", columns + ", events_other str, problems str")
     columns = "rank int, host str, pid int, role str, file int, shift int, clock_error int, kernels int"
     _create_part(db, "ranks", columns + ", kernel_time int, problems str")
     for name, columns in ROW_TABLES.items():

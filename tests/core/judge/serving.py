@@ -143,7 +143,7 @@ def _capture(asks, steps, first, token_times, chosen, mapped, counters, tier) ->
         id="c0ffee",
         name="simulated",
         engine="vllm",
-        files=[FileRead("server.log", "vllm_log", 1, "aa")],
+        files=[FileRead("server.log", "vllm_log", 1)],
         ranks=[Rank(0, "host", 7, "worker", None, -1)],
         steps=_steps(steps, mapped),
         work=StepWork(

@@ -46,7 +46,7 @@ class Service:
     room: int
     jobs: list[Job]
     recording: Recording = field(
-        default_factory=lambda: Recording(files=[FileRead("a", "engine_log", 1, "x")], engine="vllm")
+        default_factory=lambda: Recording(files=[FileRead("a", "engine_log", 1)], engine="vllm")
     )
     steps: list[dict[str, tuple[int, int]]] = field(default_factory=list[dict[str, tuple[int, int]]])
     evicted: list[int] = field(default_factory=list[int])

@@ -34,7 +34,7 @@ def rank_tree(
 
 
 def captured(*trees: Tree, facts: list[CollectiveFact] | None = None) -> Capture:
-    files = [FileRead(str(i), "kineto", 1, "x") for i in range(len(trees))]
+    files = [FileRead(str(i), "kineto", 1) for i in range(len(trees))]
     recording = Recording(files, [(i, tree.trace) for i, tree in enumerate(trees)], facts or [])
     capture = rebuild(recording, trees, capture_id="c", name="n")
     capture.check()

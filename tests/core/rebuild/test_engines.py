@@ -119,7 +119,7 @@ def test_a_text_log_of_another_zone_is_put_on_the_unix_clock_by_its_requests(eng
 
     coarse = replace(
         recording,
-        files=[FileRead("server.log", "engine_log", 1, "x", clock="wall")],
+        files=[FileRead("server.log", "engine_log", 1, clock="wall")],
         lines=[line._replace(time=wall(line.time), resolution=whole) for line in recording.lines],
         requests=[fact._replace(time=wall(fact.time), resolution=whole) for fact in recording.requests],
         iterations=[line._replace(time=wall(line.time), resolution=whole) for line in recording.iterations],
@@ -140,7 +140,7 @@ def test_a_line_of_the_engine_belongs_to_the_step_that_alone_ran_while_it_was_wr
         return LogLine(process, BEGIN + time, resolution, "INFO", "", {}, "text", 0, 1)
 
     recording = Recording(
-        files=[FileRead("a", "engine_log", 1, "x")],
+        files=[FileRead("a", "engine_log", 1)],
         decisions=[Decision(engine, BEGIN, 1, {"a": 1}), Decision(engine, BEGIN + 20, 1, {"a": 1})],
         executions=[Execution(engine, BEGIN + 2, 10), Execution(engine, BEGIN + 22, 10)],
         lines=[line(5, 1), line(5, 10), line(15, 1), line(25, 1), line(25, 1, Process("", 9, "frontend"))],

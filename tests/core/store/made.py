@@ -125,7 +125,7 @@ def captures(draw: st.DrawFn, identity: str = "0a1b") -> Capture:
         kernel_time=ints,
         problems=_counts,
     )
-    files = st.builds(FileRead, texts, texts, ints, texts, texts, ints, ints, _counts, _counts, st.booleans())
+    files = st.builds(FileRead, texts, texts, ints, texts, ints, ints, _counts, _counts)
     requests = draw(tables(Requests))
     return Capture(
         id=identity,
@@ -219,7 +219,7 @@ def capture_of(identity: str, tree: Tree | None = None, requests: int = 3, steps
         name="made",
         engine="vllm",
         files=[
-            FileRead("trace.json.gz", "kineto", 10, "ff", events_in_file=5, events_kept=4, events_other={"flow": 1})
+            FileRead("trace.json.gz", "kineto", 10, events_in_file=5, events_kept=4, events_other={"flow": 1})
         ],
         ranks=[Rank(0, "host", 7, "worker", tree, 0)],
         steps=filled(
