@@ -72,9 +72,9 @@ def serve(
 ) -> tuple[Capture, Assessment]:
     """The capture and its numbers. ``evict``: this request loses its place after so many tokens, for so many ms."""
     steps, first, token_times, chosen = _run(asks, troubles, slots, evict)
-    return _capture(asks, steps, first, token_times, chosen, mapped, counters, tier), _assessment(
-        asks, steps, token_times, named
-    )
+    return _capture(
+        asks, steps, first, token_times=token_times, chosen=chosen, mapped=mapped, counters=counters, tier=tier
+    ), _assessment(asks, steps, token_times, named)
 
 
 def _run(asks: Sequence[Ask], troubles: Sequence[Trouble], slots: int, evict: tuple[int, int, float] | None):
@@ -131,7 +131,7 @@ def _run(asks: Sequence[Ask], troubles: Sequence[Trouble], slots: int, evict: tu
     return steps, [times[0] for times in token_times], token_times, chosen
 
 
-def _capture(asks, steps, first, token_times, chosen, mapped, counters, tier) -> Capture:
+def _capture(asks, steps, first, *, token_times, chosen, mapped, counters, tier) -> Capture:
     n, e32, e64 = len(asks), np.empty(0, np.int32), np.empty(0, np.int64)
     pairs = [(s, i, tokens, role, again) for s, step in enumerate(steps) for i, tokens, role, again in step.served]
     if not mapped:
