@@ -167,12 +167,16 @@ def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
 def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:
     if clues:
         about = cause(clues[0].cause)
-        return _Said("cause", f"{about.title} took {ms(clues[0].ns)} ms of it", _sure(view, clues[0], clues))
+        return _Said("cause", f"{about.title} took {_plain(ms(clues[0].ns))} ms of it", _sure(view, clues[0], clues))
     if reason := _cannot_tell(view, answers):
         return _Said("could_not_tell", reason, 0.0)
     if reference := view.case.assessment.reference:
         return _Said("normal", f"it took what {reference} says that it should", 0.8)
     return _Said("typical_here", "it took about what its work and its load predict from its peers in this capture", 0.8)
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if value.is_integer() else str(value)
 
 
 def _cannot_tell(view: Scene, answers: Answers) -> str | None:
