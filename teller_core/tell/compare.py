@@ -231,7 +231,7 @@ def _order_interval(value: Float64, q: float) -> tuple[float, float, float]:
 
 
 def _explanation(found: Sequence[Difference]) -> str:
-    """One or two sentences of the sure differences, every number from them."""
+    """One or two sentences of the sure differences, every number a rounding of theirs."""
     sure = [d for d in found if d.sure and d.ratio is not None]
     if not found:
         return "Nothing was measured in both."
@@ -245,7 +245,15 @@ def _explanation(found: Sequence[Difference]) -> str:
 
 
 def _said(d: Difference) -> str:
-    return f"{d.what} {d.before} -> {d.after} {d.unit} (x{d.ratio})"
+    unit = f" {d.unit}" if d.unit else ""
+    return f"{d.what} {_brief(d.before or 0)} -> {_brief(d.after or 0)}{unit} (x{_brief(d.ratio or 0)})"
+
+
+def _brief(value: float) -> str:
+    """``value`` to three significant digits, but whole where it has more before the point: the difference holds it exactly."""
+    if float(value).is_integer():
+        return str(int(value))
+    return f"{value:.{max(0, 2 - int(np.floor(np.log10(abs(value)))))}f}"
 
 
 def _values(before: RequestView, after: RequestView) -> Iterator[Difference]:

@@ -1,5 +1,6 @@
 """Two captures or two requests side by side."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -100,6 +101,28 @@ def test_two_requests_are_sure_to_differ_only_beyond_what_like_requests_do() -> 
     assert (near.before, near.after, near.sure) == (100.0, 110.0, False)
     assert named(far, "end to end (e2e)").sure
     assert (far.before, far.after, far.kind) == ("0123456789abcdef/4", "0123456789abcdef/10", "requests")
+
+
+SAID = re.compile(
+    r"(?:before: |; )(?P<what>[^;]+?) (?P<before>[\d.]+) -> (?P<after>[\d.]+) ?[^;(]*\(x(?P<ratio>[\d.]+)\)"
+)
+
+
+@given(st.floats(0.001, 1000), st.floats(1.5, 50))
+@settings(max_examples=20, deadline=None)
+def test_the_words_are_short_and_every_number_of_them_rounds_one_of_the_differences(
+    middle: float, times: float
+) -> None:
+    made, spread = service(HEALTHY), np.linspace(0.95, 1.05, 21)
+    slow = with_requests(made, middle * times * spread, prompt=27)
+    said = compare_captures(view(with_requests(made, middle * spread)), view(slow))
+    found = list(SAID.finditer(said.explanation))
+    assert len(found) == said.explanation.count("->") > 0
+    for match in found:
+        exact = named(said, match["what"])
+        for word in ("before", "after", "ratio"):
+            assert float(match[word]) == pytest.approx(getattr(exact, word), rel=0.005)
+            assert len(match[word].replace(".", "").lstrip("0")) <= 3 or "." not in match[word]
 
 
 @given(st.integers(1, 300), st.sampled_from([0.5, 0.9]), st.integers(0, 2**32 - 1))
