@@ -266,15 +266,12 @@ def _compare(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 
 def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    import runpy
-
-    # The server stands above the core, which therefore does not import it: it is run as `python -m teller_mcp` would.
+    # The server stands above the core, which therefore does not import it: this process becomes it.
     named = _option(given, "db")
-    sys.argv = ["teller-mcp", *(["--db", str(named)] if named else [])]
+    command = [sys.executable, "-m", "teller_mcp", *(["--db", str(named)] if named else [])]
     for root in given.root:
-        sys.argv += ["--root", str(root)]
-    runpy.run_module("teller_mcp", run_name="__main__", alter_sys=True)
-    return 0
+        command += ["--root", str(root)]
+    os.execv(sys.executable, command)
 
 
 def _demo(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
