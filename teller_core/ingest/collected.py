@@ -183,9 +183,9 @@ def _add_base(start: Int64, dur: Int64, base: int) -> npt.NDArray[np.bool_] | No
     """Add ``base`` to ``start`` in place; bool per row: the event lies beyond int64 then. None where none does."""
     limit = np.iinfo(np.int64).max - base
     latest = int(start.max(initial=0)) + int(dur.max(initial=0))
-    late = None if latest <= limit else (start > limit) | (start + dur > limit)
+    late = (start > limit) | (start + dur > limit) if latest > limit else None
     start += base
-    return late
+    return late if late is not None and late.any() else None
 
 
 def _lane_tables(

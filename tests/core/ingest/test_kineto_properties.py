@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from teller_core.data.trace import Trace
@@ -145,6 +145,7 @@ def reading(content: bytes, *, window_bytes: int = 4 << 20, block_rows: int = 1 
 
 
 @given(documents())
+@example(b'{"traceEvents":[{"ph":"X","ts":0,"dur":1},{"ph":"X","ts":9223372036854775,"dur":0}]}')
 @settings(max_examples=400, deadline=None)
 def test_any_trace_reads_as_the_standard_library_reads_it(content: bytes) -> None:
     check(reading(content), content)
