@@ -5,7 +5,7 @@ from pathlib import Path
 from teller_core.errors import FormatError
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import json_object, text_of
-from teller_core.ingest.source import open_source
+from teller_core.ingest.source import read_whole
 
 NAME = "bundle_file"
 MAX_BYTES = 1 << 20
@@ -18,10 +18,8 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """The engine. Errors: FormatError where it is no JSON object or too large."""
-    with open_source(path) as source:
-        room = bytearray(MAX_BYTES)
-        row = json_object(bytes(room[: source.fill(memoryview(room))]))
+    """The engine. Errors: FormatError where it is no JSON object; LimitError."""
+    row = json_object(read_whole(path, MAX_BYTES))
     if row is None:
         raise FormatError(path.name, "it is no bundle description", "Record the bundle again")
     return Found(events=1, kept=1, engine=text_of(row.get("engine"), 32))

@@ -20,7 +20,7 @@ from typing import Any, cast
 from teller_core.data.records import ClientRecord
 from teller_core.ingest.decimals import NS_PER_MS, count, scaled, whole
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import first_object, objects, text_of
+from teller_core.ingest.jsonl import as_object, first_object, objects, text_of
 
 NAME = "client_records"
 
@@ -54,8 +54,8 @@ def _record(row: Mapping[str, Any]) -> ClientRecord | None:
     request, start, end = text_of(row.get("rid")), whole(row.get("start_ns")), whole(row.get("end_ns"))
     if not request or start is None or end is None or end < start:
         return None
-    last = _object(row.get("last"))
-    usage, metrics = _object(last.get("usage")), _object(last.get("metrics"))
+    last = as_object(row.get("last"))
+    usage, metrics = as_object(last.get("usage")), as_object(last.get("metrics"))
     return ClientRecord(
         request,
         start,
@@ -75,10 +75,6 @@ def _durations(metrics: Mapping[str, Any]) -> dict[str, int]:
         if name.endswith("_ms") and (ns := scaled(value, NS_PER_MS)) is not None and ns >= 0:
             timed["vllm." + text_of(name.removesuffix("_ms"), 64)] = ns
     return timed
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _times(value: object) -> list[int]:

@@ -11,11 +11,12 @@ from typing import Any, cast
 
 from teller_core.data.records import CollectiveFact, Process
 from teller_core.data.table import UNKNOWN
-from teller_core.errors import FormatError, LimitError
+from teller_core.errors import FormatError
 from teller_core.ingest.decimals import count
+from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import json_object, text_of
-from teller_core.ingest.source import open_source
+from teller_core.ingest.source import read_whole
 
 NAME = "flight_recorder_json"
 MAX_BYTES = 256 << 20
@@ -31,7 +32,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Collectives by call. Problems: ``bad_entry`` (without a time, group or number). Errors: FormatError, LimitError."""
     document = _document(path)
     found = Found()
-    process = Process(place.host, _pid(path), rank=_rank(document))
+    process = Process(place.host, pid_of(path) or 0, rank=_rank(document))
     members = _members(document)
     entries = cast("list[object]", document.get("entries") or [])
     for entry in entries:
@@ -47,24 +48,10 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    with open_source(path) as source:
-        room = bytearray(1 << 20)
-        text = bytearray()
-        while got := source.fill(memoryview(room)):
-            text += room[:got]
-            if len(text) > MAX_BYTES:
-                raise LimitError(
-                    path.name, f"a flight recorder dump over {MAX_BYTES >> 20} MiB", "Record a shorter one"
-                )
-    document = json_object(bytes(text))
+    document = json_object(read_whole(path, MAX_BYTES))
     if document is None or not isinstance(document.get("entries"), list):
         raise FormatError(path.name, "the JSON ends early or is broken", "Copy or record the file again")
     return document
-
-
-def _pid(path: Path) -> int:
-    match = re.match(r"fr-(\d{1,9})-", path.name)
-    return int(match[1]) if match else 0
 
 
 def _rank(document: Mapping[str, Any]) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from teller_core.data.records import Decision, Execution, Pause, Process, RequestFact
 from teller_core.data.trace import Lane, Origin
 from teller_core.ingest.decimals import count, whole
+from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import first_object, objects, text_of
 from teller_core.ingest.rows import Rows
@@ -43,7 +44,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     ``bad_token_count``, and those that the recorder counted itself (``recorder_hook_error``, ...).
     """
     found, rows = Found(), Rows()
-    process = Process(place.host, _pid(path))
+    process = Process(place.host, pid_of(path) or 0)
     for row in objects(path):
         found.events += 1
         if row is None:
@@ -62,11 +63,6 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found.processes.append(process._replace(role=_role(found)))
     found.trace = rows.trace(Origin("host_records", "unix", host=place.host or None, pid=process.pid))
     return found
-
-
-def _pid(path: Path) -> int:
-    digits = path.name.removeprefix("host-").split(".")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
 def _role(found: Found) -> str:

@@ -4,8 +4,6 @@ A table is a tuple of arrays (see :func:`new_texts`); nothing in it moves while 
 the lookup answers FULL, the caller doubles it with :func:`grown` and asks again.
 """
 
-# makes no sets, and inlines what is in one function. A loop over bytes is one decision a byte.
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,7 @@
 """Lines of a file, in bounded memory, and lines that hold one JSON object each."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -64,6 +64,11 @@ def text_of(value: object, limit: int = 200) -> str:
         return ""
     cut = value[:limit]
     return cut if cut.isprintable() else "".join(c for c in cut if c.isprintable())
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """``value`` where it is a JSON object, else an empty one."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def first_object(head: bytes) -> dict[str, Any] | None:

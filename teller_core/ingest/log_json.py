@@ -15,7 +15,6 @@ MESSAGES = ("message", "msg", "event", "log", "text")
 LEVELS = ("levelname", "level", "severity", "lvl")
 PIDS = ("process", "pid", "process_id")
 NAMES = ("vllm_process_name", "processName", "process_name")
-LARGEST_RESOLUTION = 10**9
 
 
 def json_head(line: str, near: int) -> Head | None:

@@ -16,6 +16,7 @@ from teller_core.data.table import Float64, Int64
 from teller_core.data.trace import Lane, Layer, Origin
 from teller_core.errors import FormatError
 from teller_core.ingest.decimals import whole
+from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import file_lines, text_of
 from teller_core.ingest.rows import Rows
@@ -54,7 +55,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found = Found()
     anchors: list[tuple[int, int]] = []
     names: dict[int, str] = {}
-    pid = _pid(path)
+    pid = pid_of(path) or 0
     ranges = _Ranges(found)
     for line, skipped in file_lines(path):
         found.events += 1
@@ -82,11 +83,6 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found.processes.append(Process(place.host, pid))
     _trace(found, ranges, anchors, names, Origin("nvtx", "unix", host=place.host or None, pid=pid))
     return found
-
-
-def _pid(path: Path) -> int:
-    digits = path.name.removeprefix("nvtx-").split(".")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
 def _numbers(fields: list[str]) -> tuple[int, int, int] | None:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from teller_core.data.records import Process, RequestSpan
-from teller_core.errors import FormatError, LimitError
+from teller_core.errors import FormatError
 from teller_core.ingest.decimals import NS_PER_S, count, scaled
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import json_object, objects, text_of
-from teller_core.ingest.source import open_source
+from teller_core.ingest.jsonl import as_object, json_object, objects, text_of
+from teller_core.ingest.source import read_whole
 
 NAME = "otel_spans"
 OTLP = "otlp_json"
@@ -58,7 +58,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
             found.problems["bad_json"] += 1
             continue
         name, trace_id, start, end = (row.get(key) for key in ("name", "trace_id", "start", "end"))
-        attributes, resource = _object(row.get("attrs")), _object(row.get("resource"))
+        attributes, resource = as_object(row.get("attrs")), as_object(row.get("resource"))
         _add(found, place, _Span(name, trace_id, start, end, attributes, resource))
     return found
 
@@ -109,18 +109,12 @@ def _numbers(attributes: Row, prefix: str, factor: int) -> dict[str, int]:
 
 def _documents(path: Path) -> Iterator[Row]:
     """Each line's document; where the first line is none, the file as one document."""
-    with open_source(path) as source:
-        text = bytearray()
-        room = bytearray(1 << 20)
-        while got := source.fill(memoryview(room)):
-            text += room[:got]
-            if len(text) > MAX_DOCUMENT:
-                raise LimitError(path.name, f"spans over {MAX_DOCUMENT >> 20} MiB", "Split the file by lines")
-    whole = json_object(bytes(text))
+    text = read_whole(path, MAX_DOCUMENT)
+    whole = json_object(text)
     if whole is not None:
         yield whole
         return
-    rows = [json_object(line) for line in bytes(text).split(b"\n") if line and not line.isspace()]
+    rows = [json_object(line) for line in text.split(b"\n") if line and not line.isspace()]
     if not rows or any(row is None for row in rows):
         raise FormatError(path.name, "the JSON ends early or is broken", "Export the spans again")
     yield from (row for row in rows if row is not None)
@@ -128,7 +122,7 @@ def _documents(path: Path) -> Iterator[Row]:
 
 def _otlp_spans(document: Row) -> Iterator[tuple[Row, Row]]:
     for group in _list(document.get("resourceSpans")):
-        resource = _attributes(_object(group.get("resource")).get("attributes"))
+        resource = _attributes(as_object(group.get("resource")).get("attributes"))
         for scope in _list(group.get("scopeSpans")):
             for span in _list(scope.get("spans")):
                 yield resource, span
@@ -138,15 +132,11 @@ def _attributes(value: object) -> dict[str, object]:
     """OTLP's list of keys and typed values as one mapping."""
     said: dict[str, object] = {}
     for entry in _list(value):
-        typed = list(_object(entry.get("value")).values())
+        typed = list(as_object(entry.get("value")).values())
         if isinstance(entry.get("key"), str) and typed:
             said[text_of(entry["key"], 128)] = typed[0]
     return said
 
 
-def _object(value: object) -> Row:
-    return cast("Row", value) if isinstance(value, dict) else {}
-
-
 def _list(value: object) -> list[Row]:
-    return [_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
+    return [as_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []

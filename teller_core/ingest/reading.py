@@ -1,7 +1,6 @@
 """Files in, one :class:`Recording` a capture out: every file goes to the reader of its format."""
 
 import hashlib
-import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from teller_core.ingest import (
     prometheus,
     samples,
 )
+from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
 from teller_core.ingest.gather import Gathered
 from teller_core.ingest.planning import Group, hosts_of, is_bundle
@@ -37,7 +37,7 @@ GroupProgress = Callable[[str, int, int], None]
 
 def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
     trace = kineto.read(path, progress=progress)
-    pid = trace.origin.pid or pid_in(path)
+    pid = trace.origin.pid or pid_of(path)
     host = place.host if place.bundle else trace.origin.host or ""
     trace = replace(trace, origin=replace(trace.origin, host=host or None, pid=pid))
     found = Found(trace.origin.clock, trace.events_in_file, len(trace), trace=trace)
@@ -46,12 +46,6 @@ def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
     if pid:
         found.processes.append(Process(host, pid, rank=trace.origin.rank))
     return found
-
-
-def pid_in(path: Path) -> int | None:
-    """The process that our recorder names in ``torch-PID-T.json.gz``."""
-    match = re.match(r"torch-(\d{1,9})-", path.name)
-    return int(match[1]) if match else None
 
 
 FORMATS: tuple[tuple[str, Sniff, Read], ...] = (

@@ -126,6 +126,17 @@ def read_head(path: Path, size: int = 1 << 16) -> bytes:
         return bytes(room[: source.fill(memoryview(room))])
 
 
+def read_whole(path: Path, most: int) -> bytes:
+    """All expanded bytes of ``path``. Errors: LimitError for more than ``most``; those of :func:`open_source`."""
+    room, whole = bytearray(1 << 20), bytearray()
+    with open_source(path) as source:
+        while got := source.fill(memoryview(room)):
+            whole += room[:got]
+            if len(whole) > most:
+                raise LimitError(path.name, f"it is over {most >> 20} MiB", "Record or export less at once")
+    return bytes(whole)
+
+
 def _open(path: Path) -> BinaryIO:
     try:
         if path.exists() and not path.is_file():
