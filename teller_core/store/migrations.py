@@ -48,7 +48,6 @@ def m001_captures(db: "Database") -> None:
     _create_part(db, "ranks", columns + ", kernel_time int, problems str")
     for name, columns in ROW_TABLES.items():
         _create_part(db, name, columns)
-    db.table("lines").create_index(["capture", "time"])
     db.table("baselines").create_index(["capture", "name"])
     db.table("request_expectations").create_index(["capture", "metric", DescIndex("value"), "request"])
     db.table("request_expectations").create_index(["capture", "request", "metric"])

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.assessment import Baselines
-from teller_core.data.steps import Lines
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.columns import ColumnSet, read_values
@@ -131,23 +130,6 @@ def request_number(con: sqlite3.Connection, key: int, called: str) -> int:
         has = f"the capture has the requests 1 to {count}" if count else "the capture has no requests"
         raise UnknownName("the request", has, "List them with `slow`")
     return int(number)
-
-
-def lines_between(con: sqlite3.Connection, key: int, start: int, stop: int, limit: int) -> Lines:
-    """The first ``limit`` log lines written from ``start`` to before ``stop`` (ns), by time."""
-    where = "AND time >= ? AND time < ?"
-    return read_rows(con, key, Lines, where=where, given=(start, stop, limit), order="time, position LIMIT ?")
-
-
-def steps_between(con: sqlite3.Connection, key: int, start: int, stop: int) -> range:
-    """Positions from the first to the last step that was under way between ``start`` and ``stop`` (ns)."""
-    first, last = con.execute(
-        """SELECT min(position), max(position) FROM steps WHERE capture = ?
-            AND coalesce(scheduled, launched, finished, delivered) < ?
-            AND coalesce(finished, delivered, launched, scheduled) >= ?""",
-        (key, stop, start),
-    ).fetchone()
-    return range(0) if first is None else range(first, last + 1)
 
 
 def step_of(con: sqlite3.Connection, key: int, rank: int, row: int) -> int | None:

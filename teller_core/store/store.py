@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.report import CaptureReport, WhyReport
-from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork
+from teller_core.data.steps import Participation, Requests, Steps, StepWork
 from teller_core.data.table import Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
@@ -162,11 +162,6 @@ class Store:
         return captures.read_answer(self._con, self._key(capture), request, metric)
 
     @refusing
-    def tree_size(self, capture: str, rank: int) -> int:
-        """How many spans the rank at position ``rank`` has. Raises UnknownName where no trace of it was recorded."""
-        return find_tree(self._con, self._key(capture), rank).rows
-
-    @refusing
     def tree_rows(
         self,
         capture: str,
@@ -235,16 +230,6 @@ class Store:
         return read_long(
             self._con, key, Participation, *rows_of_steps(self._con, key, low, 2**31 - 1 if high is None else high)
         )
-
-    @refusing
-    def steps_between(self, capture: str, start: int, stop: int) -> range:
-        """Positions from the first to the last step that was under way between ``start`` and ``stop`` (ns)."""
-        return questions.steps_between(self._con, self._key(capture), start, stop)
-
-    @refusing
-    def lines_between(self, capture: str, start: int, stop: int, limit: int = 200) -> Lines:
-        """The first ``limit`` log lines written from ``start`` to before ``stop`` (ns), by time."""
-        return questions.lines_between(self._con, self._key(capture), start, stop, limit)
 
     @refusing
     def slow_rows(self, capture: str, metric: str = "e2e", limit: int = 20, cursor: str | None = None) -> SlowPage:

@@ -196,29 +196,6 @@ def test_a_window_of_steps_may_begin_and_end_in_any_chunk(store: Store, window: 
     assert differences(store.participation("0a", *window), take(capture.participation, inside)) == []
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "expected"),
-    [
-        (0, 10**9, range(6)),
-        (1_950_000, 2_950_000, range(2, 3)),  # the second step is over at 1.9 ms
-        (1_500_000, 2_500_000, range(1, 3)),
-        (10**9, 2 * 10**9, range(0)),
-    ],
-)
-def test_steps_are_found_by_time(store: Store, start: int, stop: int, expected: range):
-    capture = capture_of("0a", steps=6)
-    store.save(capture, assessment_of({}), [], report_of(capture))
-    assert store.steps_between("0a", start, stop) == expected
-
-
-def test_log_lines_are_found_by_time_and_no_more_than_asked_for(store: Store):
-    capture = capture_of("0a", steps=6)
-    store.save(capture, assessment_of({}), [], report_of(capture))
-    assert store.lines_between("0a", 500, 2_000_500).untrusted_text == ["line 0", "line 1"]
-    assert store.lines_between("0a", 0, 10**9, limit=3).untrusted_text == ["line 0", "line 1", "line 2"]
-    assert store.lines_between("0a", 10**8, 10**9).untrusted_text == []
-
-
 def test_unknown_is_null_to_whoever_looks_with_other_tools(store: Store):
     plain = capture_of("0a")
     steps = filled(Steps, 1, scheduled=[UNKNOWN], kv_usage=[float("nan")], number=[-1])
@@ -231,7 +208,6 @@ def test_unknown_is_null_to_whoever_looks_with_other_tools(store: Store):
 def test_spans_that_are_not_there_are_refused(store: Store):
     capture = capture_of("0a", tree_of(50))
     store.save(capture, assessment_of({}), [], report_of(capture))
-    assert store.tree_size("0a", 0) == 50
     for low, high in ((-1, 3), (5, 4), (0, 51), (60, None)):
         with pytest.raises(UnknownName, match="rows 0 to 49"):
             store.tree_rows("0a", 0, low, high)
