@@ -6,10 +6,10 @@ STAMP := $(VENV)/.setup-done
 .PHONY: setup demo test lint types contracts wheel-test check clean
 
 $(STAMP): pyproject.toml constraints.txt
-	@echo "teller: setting up $(VENV). This installs numpy, numba, torch (CPU build, about 200 MB) and transformers once."
+	@echo "teller: setting up $(VENV). This installs numpy, numba, torch and transformers once. torch is large: README.md says how to get its CPU build."
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,capture,dev]'
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,dev]'
 	@touch $(STAMP)
 
 setup: $(STAMP)

@@ -1,1 +1,0 @@
-"""The root-cause model."""
