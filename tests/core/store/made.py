@@ -218,9 +218,7 @@ def capture_of(identity: str, tree: Tree | None = None, requests: int = 3, steps
         id=identity,
         name="made",
         engine="vllm",
-        files=[
-            FileRead("trace.json.gz", "kineto", 10, events_in_file=5, events_kept=4, events_other={"flow": 1})
-        ],
+        files=[FileRead("trace.json.gz", "kineto", 10, events_in_file=5, events_kept=4, events_other={"flow": 1})],
         ranks=[Rank(0, "host", 7, "worker", tree, 0)],
         steps=filled(
             Steps, steps, scheduled=begin, launched=begin, finished=begin + 900_000, delivered=[UNKNOWN] * steps
