@@ -17,6 +17,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.tell.names import visible
 
 Detail = Literal["concise", "normal", "full"]
 CHARACTERS: dict[Detail, int] = {"concise": 2_500, "normal": 6_000, "full": 19_000}
@@ -107,10 +108,10 @@ def is_plain(name: str) -> bool:
 
 
 def content_of(answer: Model) -> dict[str, Any]:
-    """What goes over the wire: ``answer`` without control, escape, bidirectional and zero-width characters. They hide
-    text from people that models read, and reading cleans names already; what a reader forgets ends here.
+    """What goes over the wire: ``answer`` with nothing hidden in its texts. Reading cleans names already; what a reader forgets
+    ends here.
     """
-    return {key: _visible(value) for key, value in answer.model_dump(mode="json").items()}
+    return {key: _shown(value) for key, value in answer.model_dump(mode="json").items()}
 
 
 def to_text(content: dict[str, Any]) -> str:
@@ -118,13 +119,13 @@ def to_text(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def _visible(value: Any) -> Any:
+def _shown(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isprintable() else "".join(letter if letter.isprintable() else " " for letter in value)
+        return visible(value)
     if isinstance(value, list):
-        return [_visible(item) for item in cast(list[Any], value)]
+        return [_shown(item) for item in cast(list[Any], value)]
     if isinstance(value, dict):
-        return {_visible(key): _visible(item) for key, item in cast(dict[str, Any], value).items()}
+        return {_shown(key): _shown(item) for key, item in cast(dict[str, Any], value).items()}
     return value
 
 

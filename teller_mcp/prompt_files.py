@@ -16,6 +16,7 @@ from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.prompts.base import PromptArgument
 
 from teller_core.errors import InputError
+from teller_core.tell.names import visible
 
 MAX_VALUE = 200
 """Characters of a variable's value that are used. It is a request number, an id or a metric."""
@@ -120,4 +121,4 @@ def _check(
 
 def _clean(value: str) -> str:
     """A value on one line, cut: it is put into an instruction."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in value).split())[:MAX_VALUE]
+    return " ".join(visible(value).split())[:MAX_VALUE]

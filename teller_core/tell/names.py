@@ -7,8 +7,6 @@ from functools import lru_cache
 LONGEST = 80
 INPUT = 4096
 """Characters of a raw name that are looked at: real kernel names reach a few thousand."""
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
-"""Control characters, line separators, invisible and direction-changing characters, and halves of surrogate pairs."""
 RETURNS = re.compile(r"^(?:void|int|float|double|bool|auto|char|long|unsigned|static|std::[\w:]+)\s+")
 TEMPLATED = re.compile(r"[A-Za-z_]\w*(?:::|<)")
 """What makes a name C++: an identifier followed by a scope or template arguments."""
@@ -18,12 +16,19 @@ OPERATOR = re.compile(r"operator\s*(?:<<=?|<=>?|<|>>=?|>=|->\*?|>|\(\))")
 """Operators whose own signs would be taken for template arguments or parameters."""
 
 
+def visible(text: str) -> str:
+    """``text`` with a blank for every character that does not show: control, escape, bidirectional and zero-width characters,
+    line breaks, halves of surrogate pairs. They drive terminals, and hide text from people that models read.
+    """
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 @lru_cache(maxsize=4096)
 def shorten(name: str, longest: int = LONGEST) -> str:
     """``name`` on one line, C++ brought to its function without template arguments and parameters, at most ``longest``
     characters, the end kept where it tells more. Never raises; an empty name is ``(no name)``.
     """
-    clean = CONTROL.sub(" ", name[:INPUT]).strip()
+    clean = visible(name[:INPUT]).strip()
     if clean.startswith(("_Z", "__Z")):
         clean = demangled(clean)
     if TEMPLATED.search(clean) and not clean.startswith("nn.Module"):

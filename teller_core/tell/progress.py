@@ -4,6 +4,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
+from teller_core.tell.names import visible
+
 CLEAR = "\r\x1b[K"
 
 
@@ -37,7 +39,7 @@ def shown_on(stream: TextIO) -> Generator[Told]:
 
 
 def _line(stage: str, share: int, done: int, total: int) -> str:
-    text = "".join(letter if letter.isprintable() else "?" for letter in stage[-70:])
+    text = visible(stage[-70:])
     if share < 0:
         return text
     return f"{text[-24:]:<24}  [{'#' * (share // 5):<20}] {share:3d} %  {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"

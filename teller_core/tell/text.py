@@ -21,6 +21,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.tell.names import visible
 
 VERDICTS = {
     "cause": "CAUSE FOUND",
@@ -68,8 +69,8 @@ def page(report: Model, style: Style) -> str:
 
 
 def plain(text: str, longest: int = 300) -> str:
-    """``text`` without control, escape, bidirectional and zero-width characters, on one line, cut."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    """``text`` on one line, with nothing that a terminal would obey, cut."""
+    shown = visible(text)
     return shown if len(shown) <= longest else shown[: longest - 3] + "..."
 
 

@@ -20,8 +20,8 @@ def test_progress_is_drawn_on_a_terminal_once_a_percent_and_leaves_nothing_behin
     shown = screen.getvalue().split("\r\x1b[K")
     assert shown == [
         "",
-        "a?.json                   [                    ]   0 %  0 of 4 MB",
-        "a?.json                   [###############     ]  75 %  3 of 4 MB",
+        "a .json                   [                    ]   0 %  0 of 4 MB",
+        "a .json                   [###############     ]  75 %  3 of 4 MB",
         "judge",
         "",
     ]
