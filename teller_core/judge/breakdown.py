@@ -34,16 +34,17 @@ class _Colored(NamedTuple):
     source: str
 
 
-def phases(case: Case, life: Life) -> list[Part]:
-    """The phases of one request in the order of PHASES; their ns sum to end - begin. Empty where either end is unknown.
+def phases(case: Case, life: Life, low: int, high: int) -> list[Part]:
+    """The phases of one request from ``low`` to ``high`` (ns) in the order of PHASES; they sum to high - low. Empty where either
+    is unknown.
 
     An instant that could belong to several phases has the first of: the capture's own stall, recompute, preempted, its own
     steps, the engine's other activity while it was decoding, the zone between two boundaries.
     """
-    if UNKNOWN in (life.begin, life.end) or life.end < life.begin:
+    if UNKNOWN in (low, high) or high < low:
         return []
     layers = [_stall(case), *_evictions(life), *_own(case, life), *_zones(case, life)]
-    painted = paint(life.begin, life.end, [layer.time or EMPTY for layer in layers])
+    painted = paint(low, high, [layer.time or EMPTY for layer in layers])
     total: dict[str, int | None] = dict.fromkeys(PHASES)
     source = {"remote_kv_wait": "nothing recorded a transfer of KV from another engine", "unexplained": "what remains"}
     for layer, ns in zip(layers, painted, strict=False):

@@ -32,8 +32,8 @@ class Scene:
 
     @cached_property
     def phases(self) -> list[Part]:
-        """The phases of the whole request."""
-        return phases(self.case, self.life)
+        """The phases of the stretch that the metric measures."""
+        return phases(self.case, self.life, self.low, self.high)
 
     @cached_property
     def resources(self) -> list[Part]:

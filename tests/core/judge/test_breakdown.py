@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from teller_core.data.report import Part
+from teller_core.data.report import Metric, Part
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.breakdown import PHASES
 from teller_core.judge.prepare import prepare
@@ -102,3 +102,17 @@ def test_a_request_without_an_end_has_no_phases() -> None:
     capture, numbers = serve([Ask(0, 50, 30)])
     gone = {name: np.array([UNKNOWN]) for name in ("client_end", "finished", "last_token", "first_token")}
     assert scene(prepare(replace(capture, requests=replace(capture.requests, **gone)), numbers), 0, "e2e").phases == []
+
+
+@pytest.mark.parametrize("metric", ["ttft", "itl_max"])
+def test_the_phases_of_another_metric_sum_to_what_it_measures(metric: Metric) -> None:
+    capture, numbers = serve(CROWD, [Trouble("gc", 300, 700, 40, 3)], slots=6)
+    case = prepare(capture, numbers)
+    told = {
+        int(numbers.requests.request[row]): int(numbers.requests.value[row])
+        for row, name in enumerate(numbers.requests.metric)
+        if name == metric
+    }
+    for request in range(len(CROWD)):
+        parts = scene(case, request, metric).phases
+        assert sum(part.ns or 0 for part in parts) == told[request]
