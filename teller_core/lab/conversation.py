@@ -20,6 +20,7 @@ from teller_core.data.report import (
     WhyReport,
 )
 from teller_core.errors import TellerError
+from teller_core.lab.demo import WARM_PROFILER, WARM_UP
 from teller_core.tell.text import Style, milliseconds, page, plain
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from teller_core.lab.truth import Truth
 
 Say = Callable[[str], None]
+WARMING = frozenset(ask.rid for ask in (*WARM_UP, *WARM_PROFILER))
+"""Requests that are no part of an episode's load."""
 PATIENCE = 12
 """How often an import that goes on is waited for: the first one on a machine compiles the reader."""
 
@@ -48,7 +51,8 @@ def demo(seed: int | None, fault: str | None, keep: Path | None, *, style: Style
 
 
 def headless(seed: int | None, fault: str | None, keep: Path | None, *, verbs: Any, progress: Say) -> DemoReport:
-    """Run an episode and diagnose its slowest struck request, or the slowest of all where nothing struck.
+    """Run an episode and diagnose its slowest struck request, or the slowest of its load where nothing struck. The requests
+    that warm the service up are a cold start, and no part of the load.
 
     ``verbs`` are those of ``teller_core.cli.Verbs``, which stands above this module. Raises TellerError.
     """
@@ -59,8 +63,9 @@ def headless(seed: int | None, fault: str | None, keep: Path | None, *, verbs: A
             if truth.struck:
                 answers: list[WhyReport] = [verbs.why(store, name) for name in truth.struck]
             else:
-                slowest: SlowReport = verbs.slow(store, limit=1)
-                answers = [verbs.why(store, str(row[0])) for row in slowest.rows]
+                slowest: SlowReport = verbs.slow(store, limit=len(WARMING) + 1)
+                loaded = [row for row in slowest.rows if row[1] not in WARMING]
+                answers = [verbs.why(store, str(row[0])) for row in loaded[:1]]
     if not answers:
         raise TellerError("The demo", "its recording holds no request", "Run it with --keep and read server.log")
     answer = max(answers, key=lambda report: report.value_ms or 0.0)
