@@ -6,18 +6,19 @@ The order matters: zones before joins, joins by order before times, clocks befor
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.data.capture import Capture, Rank
 from teller_core.data.records import Recording
 from teller_core.data.steps import Mapping as HowKnown
-from teller_core.data.steps import StepWork
+from teller_core.data.steps import Steps, StepWork
 from teller_core.data.table import take
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
 from teller_core.rebuild.align import align_lines
-from teller_core.rebuild.annotations import annotated
+from teller_core.rebuild.annotations import Annotated, annotated
 from teller_core.rebuild.collectives import bound_clocks, collective_table, find_calls, meetings
 from teller_core.rebuild.engines import Life, Place, lives
 from teller_core.rebuild.inferred import inferred_members
@@ -43,46 +44,29 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     problems: Counter[str] = Counter()
     recording = on_unix_clock(recording, problems)
     traced = trace_places(recording)
-    annotations = [annotated(tree) for tree in trees]
-    found = lives(recording, annotations, traced.places, problems)
-    slots = join_steps(recording, annotations, found, problems)
-    registry = join_requests(recording, problems)
-    prompts = prompt_tokens(recording, registry.entries)
-    parts = recorded_parts(recording, slots, registry, prompts)
+    joined = _joined(recording, [annotated(tree) for tree in trees], traced.places, problems)
     ranks, tree_of = build_ranks(recording, trees, traced)
-    work = step_work(recording, slots, ranks, tree_of, annotations)
+    work = step_work(recording, joined.slots, ranks, tree_of, joined.annotations)
     calls = find_calls(recording, ranks, work, problems)
     met = meetings(calls)
     ranks = bound_clocks(ranks, met, problems)
     work = _on_one_clock(work, ranks)
-    steps = with_work(untimed_steps(recording, slots, found, annotations, parts.evicted), work, problems)
-    members = _members(parts)
-    steps = with_members(steps, members, HowKnown.RECORDED, problems)
-    guessed = inferred_members(
-        recording,
-        slots=slots,
-        found=found,
-        entries=registry.entries,
-        prompts=prompts,
-        steps=steps,
-        named=parts.named,
-    )
-    steps = with_members(steps, guessed, HowKnown.INFERRED, problems)
+    steps, members, guessed = _steps(recording, joined, work, problems)
     requests, tokens = request_table(
         recording,
-        registry.entries,
-        prompts=prompts,
+        joined.registry.entries,
+        prompts=joined.prompts,
         steps=steps,
-        parts=parts,
-        engines=_engines(parts, slots, found, registry),
+        parts=joined.parts,
+        engines=_engines(joined),
         problems=problems,
     )
     lines = align_lines(
         recording,
         steps,
-        step_of_iteration={slot.iteration: step for step, slot in enumerate(slots)},
-        request_of_line=facts_by_line(registry.entries),
-        engine_places=_engine_places(found),
+        step_of_iteration={slot.iteration: step for step, slot in enumerate(joined.slots)},
+        request_of_line=facts_by_line(joined.registry.entries),
+        engine_places=_engine_places(joined.found),
         problems=problems,
     )
     capture = Capture(
@@ -102,9 +86,51 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         collectives=collective_table(calls, met, ranks),
         metrics=sum_metrics(recording),
         redactions=recording.redactions,
-        tier=tier(recording, _profiled(work, ranks), len(slots)),
+        tier=tier(recording, _profiled(work, ranks), len(joined.slots)),
     )
     return replace(capture, problems={name: count for name, count in problems.items() if count})
+
+
+class _Joined(NamedTuple):
+    """Which records belong together, told before any two clocks are compared. ``annotations``: one a tree; ``prompts``: tokens
+    of each request of ``registry``, -1 where not known.
+    """
+
+    annotations: Sequence[Annotated]
+    found: Sequence[Life]
+    slots: Sequence[Slot]
+    registry: Registry
+    prompts: Sequence[int]
+    parts: Parts
+
+
+def _joined(
+    recording: Recording, annotations: Sequence[Annotated], places: Sequence[Place], problems: Counter[str]
+) -> _Joined:
+    found = lives(recording, annotations, places, problems)
+    slots = join_steps(recording, annotations, found, problems)
+    registry = join_requests(recording, problems)
+    prompts = prompt_tokens(recording, registry.entries)
+    return _Joined(annotations, found, slots, registry, prompts, recorded_parts(recording, slots, registry, prompts))
+
+
+def _steps(
+    recording: Recording, joined: _Joined, work: StepWork, problems: Counter[str]
+) -> tuple[Steps, Members, Members]:
+    """The steps, and who took part in them: as it was recorded, and as it is inferred."""
+    bare = untimed_steps(recording, joined.slots, joined.found, joined.annotations, joined.parts.evicted)
+    members = _members(joined.parts)
+    steps = with_members(with_work(bare, work, problems), members, HowKnown.RECORDED, problems)
+    guessed = inferred_members(
+        recording,
+        slots=joined.slots,
+        found=joined.found,
+        entries=joined.registry.entries,
+        prompts=joined.prompts,
+        steps=steps,
+        named=joined.parts.named,
+    )
+    return with_members(steps, guessed, HowKnown.INFERRED, problems), members, guessed
 
 
 def _on_one_clock(work: StepWork, ranks: Sequence[Rank]) -> StepWork:
@@ -122,11 +148,13 @@ def _members(parts: Parts) -> Members:
     return Members(*columns, confidence=np.ones(len(rows), dtype=np.float64))
 
 
-def _engines(parts: Parts, slots: Sequence[Slot], found: Sequence[Life], registry: Registry) -> list[int]:
+def _engines(joined: _Joined) -> list[int]:
     """The engine of each request: that of its steps; the only one; -1 where there are several."""
-    only = next(iter({life.engine for life in found})) if len({life.engine for life in found}) == 1 else -1
+    numbers, parts = {life.engine for life in joined.found}, joined.parts.of
+    only = next(iter(numbers)) if len(numbers) == 1 else -1
     return [
-        found[slots[parts.of[i][0].step].life].engine if parts.of.get(i) else only for i in range(len(registry.entries))
+        joined.found[joined.slots[parts[i][0].step].life].engine if parts.get(i) else only
+        for i in range(len(joined.registry.entries))
     ]
 
 
