@@ -7,11 +7,10 @@ rank number, host and pid: each keeps its own tree and its own file. A process w
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from teller_core.data.capture import Rank
 from teller_core.data.records import Process, Recording
 from teller_core.data.table import UNKNOWN
+from teller_core.data.trace import kernel_totals
 from teller_core.data.tree import Tree
 from teller_core.rebuild.engines import Place, locate, place
 
@@ -84,8 +83,7 @@ def _numbers(
 
 
 def _with_tree(rank: Rank, file: int, tree: Tree, unix: bool) -> Rank:
-    kernel = np.array([name.lower() == "kernel" for name in tree.trace.categories], dtype=np.bool_)
-    rows = kernel[tree.trace.category] if len(kernel) else np.zeros(len(tree), dtype=np.bool_)
+    kernels, kernel_time = kernel_totals(tree.trace)
     losses = {"crossing_ranges": tree.crossings, "device_work_without_launch": tree.unlaunched}
     return Rank(
         rank.rank,
@@ -95,8 +93,8 @@ def _with_tree(rank: Rank, file: int, tree: Tree, unix: bool) -> Rank:
         tree,
         file,
         clock_error=rank.clock_error if unix else UNKNOWN,
-        kernels=int(rows.sum()),
-        kernel_time=int(tree.trace.dur[rows].sum()),
+        kernels=kernels,
+        kernel_time=kernel_time,
         problems={name: count for name, count in losses.items() if count},
     )
 
