@@ -15,8 +15,8 @@ from teller_core.data.tree import Tree
 from teller_core.ingest.planning import plan
 from teller_core.ingest.reading import read_group
 from teller_core.rebuild.capture import rebuild
-from teller_core.rebuild.hide import hide_decisions
 from teller_core.rebuild.nest import nest
+from tests.core.rebuild.hide import hide_decisions
 
 OURS = Path(__file__).parents[2] / "data" / "captures"
 SHARED = Path(__file__).parents[4] / "shared"

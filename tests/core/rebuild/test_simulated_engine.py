@@ -13,7 +13,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.records import Recording
 from teller_core.data.steps import Mapping, Role
 from teller_core.rebuild.capture import rebuild
-from teller_core.rebuild.hide import hide_decisions
+from tests.core.rebuild.hide import hide_decisions
 
 Engine = Callable[..., Any]
 RUNS = (
