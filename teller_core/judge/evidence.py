@@ -1,6 +1,6 @@
 """Evidence: what a claim stands on, rounded as it will be read, and clues: a cause with its evidence and its cost."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from teller_core.data.report import EvidenceItem, Scope, View
 from teller_core.data.table import UNKNOWN
@@ -29,9 +29,6 @@ class Clue:
     view: View = "vertical"
     operator: str | None = None
     layer: str = "engine"
-    tier: int = 0
-    """The tier that this evidence rests on."""
-    against: list[str] = field(default_factory=list[str])
 
 
 def rounded(value: float) -> float:
@@ -73,7 +70,7 @@ def count(
     )
 
 
-def step_item(scene: Scene, step: int, name: str, took: int, normal: int, *, own: bool = True) -> EvidenceItem:
+def step_item(step: int, name: str, took: int, normal: int, *, own: bool = True) -> EvidenceItem:
     """One step that took longer than its work asks for."""
     known = normal != UNKNOWN
     return EvidenceItem(

@@ -11,14 +11,13 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item
 from teller_core.judge.intervals import overlaps
 from teller_core.judge.prepare import CALM, EMPTY_ROWS, Case
+from teller_core.judge.robust import NORMAL_MAD
 from teller_core.judge.scene import Scene
 
 SLOWER = 3.0
 """A link is degraded where messages take at least this many times what they take in the capture's calm steps,"""
 SURPRISE = 4.0
 """and this many robust standard deviations more, in log time: on a busy host healthy collectives vary widely, too."""
-MAD = 1.4826
-"""Makes the median absolute deviation of a normal distribution its standard deviation."""
 ALIKE = 0.5
 """All ranks are slow alike where the shortest time of a collective is at least this share of the longest."""
 WAITED = 0.5
@@ -79,7 +78,6 @@ def degraded_link(scene: Scene) -> Clue | None:
         step=int(seen.step[worst]),
         view="horizontal",
         layer="communication",
-        tier=4,
     )
 
 
@@ -97,17 +95,13 @@ def straggler_rank(scene: Scene) -> Clue | None:
     waited, whole = int(table.wait[waiting].sum()), int(table.dur[waiting].sum())
     if waited < WAITED * whole:
         return None
-    others = max(len(np.unique(table.rank[waiting])), 1)
+    ns = waited // max(len(np.unique(table.rank[waiting])), 1)
     evidence = [
-        cost("each other rank waited for it", waited // others, kind="collective"),
+        cost("each other rank waited for it", ns, kind="collective"),
         cost("collectives in which they waited", whole, kind="collective"),
         count("collectives to which it came last", 100 * share, unit="%", kind="collective"),
     ]
-    others = max(len(np.unique(table.rank[waiting])), 1)
-    ns = waited // others
-    return Clue(
-        "comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication", tier=4
-    )
+    return Clue("comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication")
 
 
 def fabric_fallback(scene: Scene) -> Clue | None:
@@ -121,7 +115,7 @@ def fabric_fallback(scene: Scene) -> Clue | None:
     ns = int(seen.transfer[mine].sum())
     evidence = [cost("collectives in its steps", ns, kind="collective")]
     evidence += [line_item(scene, row, "the transport that was chosen at start") for row in rows[:2]]
-    return Clue("comm.fabric_fallback", ns, COUNTED, evidence, view="horizontal", layer="communication", tier=4)
+    return Clue("comm.fabric_fallback", ns, COUNTED, evidence, view="horizontal", layer="communication")
 
 
 def _link(case: Case) -> Link:
@@ -154,7 +148,7 @@ def _slow(seen: Link) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     if not len(seen.step):
         return np.zeros(0, np.bool_)
     each = np.log(np.maximum(seen.transfer / seen.count, 1.0))
-    spread = MAD * float(np.median(np.abs(each - np.median(each))))
+    spread = NORMAL_MAD * float(np.median(np.abs(each - np.median(each))))
     return each >= np.log(max(seen.calm, 1.0)) + max(np.log(SLOWER), SURPRISE * spread)
 
 

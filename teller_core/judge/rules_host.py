@@ -35,9 +35,7 @@ def gc_pause(scene: Scene) -> Clue | None:
     ]
     if longest is not None:
         evidence.append(cost("the longest collection", int(pauses.dur[longest]), kind="pause"))
-    return Clue(
-        "host.gc_pause", ns, RECORDED, evidence, step=_worst(scene, scene.holds.collection), layer="python", tier=3
-    )
+    return Clue("host.gc_pause", ns, RECORDED, evidence, step=_worst(scene, scene.holds.collection), layer="python")
 
 
 def cpu_starvation(scene: Scene) -> Clue | None:
@@ -69,7 +67,7 @@ def cpu_starvation(scene: Scene) -> Clue | None:
         evidence.append(
             count("throttled periods of its control group", throttled, unit="times", kind="sample", scope="capture")
         )
-    return Clue("host.cpu_starvation", ns, SAMPLED, evidence, step=_worst(scene, held.starved), layer="python", tier=3)
+    return Clue("host.cpu_starvation", ns, SAMPLED, evidence, step=_worst(scene, held.starved), layer="python")
 
 
 def io_stall(scene: Scene) -> Clue | None:
@@ -93,7 +91,7 @@ def io_stall(scene: Scene) -> Clue | None:
         evidence.append(
             count("written by the service beyond the calm level", written, unit="MB", kind="sample", scope="capture")
         )
-    return Clue("host.io_stall", ns, SAMPLED, evidence, step=_worst(scene, held.device), layer="python", tier=3)
+    return Clue("host.io_stall", ns, SAMPLED, evidence, step=_worst(scene, held.device), layer="python")
 
 
 def slow_operator(scene: Scene) -> Clue | None:
@@ -141,7 +139,6 @@ def slow_operator(scene: Scene) -> Clue | None:
         rank=int(table.rank[worst]),
         operator=name,
         layer=layer,
-        tier=4,
     )
 
 
@@ -160,7 +157,7 @@ def interpreter_lock(scene: Scene) -> Clue | None:
         count("times a waiting thread woke late", len(rows), unit="times", kind="pause"),
         cost("the longest", longest, kind="pause"),
     ]
-    return Clue("host.interpreter_lock", ns, SAMPLED * 0.9, evidence, step=_worst(scene, late), layer="python", tier=3)
+    return Clue("host.interpreter_lock", ns, SAMPLED * 0.9, evidence, step=_worst(scene, late), layer="python")
 
 
 def observer_overhead(scene: Scene) -> Clue | None:
@@ -173,7 +170,7 @@ def observer_overhead(scene: Scene) -> Clue | None:
         cost("stops of the profiler", stopping, kind="pause"),
         cost("overtime of the first steps of a profile", opening, kind="step", scope="its_steps"),
     ]
-    return Clue("host.observer_overhead", stopping + opening, RECORDED, evidence, layer="python", tier=2)
+    return Clue("host.observer_overhead", stopping + opening, RECORDED, evidence, layer="python")
 
 
 def step_overhead(scene: Scene) -> Clue | None:
@@ -191,7 +188,7 @@ def step_overhead(scene: Scene) -> Clue | None:
         cost("kernels in them", busy, kind="span"),
         cost("the host worked meanwhile", host, kind="span"),
     ]
-    return Clue("host.step_overhead", ns, COUNTED * 0.8, evidence, layer="python", tier=4)
+    return Clue("host.step_overhead", ns, COUNTED * 0.8, evidence, layer="python")
 
 
 def _front(scene: Scene, kind: str) -> int:
@@ -225,7 +222,7 @@ def _worst_item(scene: Scene, charge: Int64) -> list[EvidenceItem]:
     if charge[at] <= 0:
         at = int(np.argmax(charge))
     name = "the longest gap after a step" if held.gap[at] else "the most stretched step"
-    return [step_item(scene, int(held.step[at]), name, int(held.took[at]), int(held.base[at]), own=bool(held.own[at]))]
+    return [step_item(int(held.step[at]), name, int(held.took[at]), int(held.base[at]), own=bool(held.own[at]))]
 
 
 def _suspects(scene: Scene) -> tuple["np.ndarray[tuple[int], np.dtype[np.intp]]", str] | None:

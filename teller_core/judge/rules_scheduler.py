@@ -45,7 +45,7 @@ def queue_saturation(scene: Scene) -> Clue | None:
         count("requests waiting when it arrived", waiting, unit="requests", scope="capture"),
     ]
     sure = RECORDED if waiting or running else HINTED
-    return Clue("scheduler.queue_saturation", ns, sure, evidence, tier=1)
+    return Clue("scheduler.queue_saturation", ns, sure, evidence)
 
 
 def _reported_queue(scene: Scene) -> Clue | None:
@@ -63,7 +63,7 @@ def _reported_queue(scene: Scene) -> Clue | None:
         count("requests waiting at once", found[most], unit="requests", kind="log_line", scope="capture"),
         line_item(scene, most, "requests waiting, in the log"),
     ]
-    return Clue("scheduler.queue_saturation", ns, HINTED, evidence, tier=0)
+    return Clue("scheduler.queue_saturation", ns, HINTED, evidence)
 
 
 def prefill_interference(scene: Scene) -> Clue | None:
@@ -80,13 +80,11 @@ def prefill_interference(scene: Scene) -> Clue | None:
     step = int(held.step[worst])
     evidence = [
         cost("steps that computed prompts of other requests", ns, kind="step", scope="its_steps"),
-        step_item(
-            scene, step, "the longest of them", int(held.took[worst]), int(held.base[worst]), own=bool(held.own[worst])
-        ),
+        step_item(step, "the longest of them", int(held.took[worst]), int(held.base[worst]), own=bool(held.own[worst])),
         count("prompt tokens of other requests in it", int(held.others[worst]), unit="tokens", scope="its_steps"),
         count("such steps", len(rows), unit="steps", scope="its_steps"),
     ]
-    return Clue("scheduler.prefill_interference", ns, COUNTED, evidence, step=step, tier=2)
+    return Clue("scheduler.prefill_interference", ns, COUNTED, evidence, step=step)
 
 
 def kv_preemption(scene: Scene) -> Clue | None:
@@ -118,7 +116,7 @@ def kv_preemption(scene: Scene) -> Clue | None:
         evidence.append(count("highest KV cache use in its steps", highest, unit="%", scope="its_steps"))
     evidence += [line_item(scene, row, "an eviction in the log") for row in lines[:3]]
     sure = HINTED if blind else RECORDED
-    return Clue("scheduler.kv_preemption", ns, sure, evidence, step=_first_recompute(scene), tier=0)
+    return Clue("scheduler.kv_preemption", ns, sure, evidence, step=_first_recompute(scene))
 
 
 def prefix_cache_miss(scene: Scene) -> Clue | None:
@@ -140,7 +138,7 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
         ),
         count("prompt tokens", prompt, unit="tokens"),
     ]
-    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, tier=1)
+    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence)
 
 
 def _usual_prompt(scene: Scene) -> float:

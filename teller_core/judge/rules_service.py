@@ -39,7 +39,7 @@ def input_processing(scene: Scene) -> Clue | None:
     ]
     if int(table.prompt_tokens[life.request]) >= 0:
         evidence.append(count("prompt tokens", int(table.prompt_tokens[life.request]), unit="tokens"))
-    return Clue("frontend.input_processing", ns - paused, COUNTED, evidence, layer="request", tier=1)
+    return Clue("frontend.input_processing", ns - paused, COUNTED, evidence, layer="request")
 
 
 def detok_stream(scene: Scene) -> Clue | None:
@@ -60,7 +60,7 @@ def detok_stream(scene: Scene) -> Clue | None:
         cost("tokens arrived after their steps, at the end", late, early),
         count("tokens", len(times), unit="tokens"),
     ]
-    return Clue("frontend.detok_stream", late - early, COUNTED, evidence, layer="request", tier=1)
+    return Clue("frontend.detok_stream", late - early, COUNTED, evidence, layer="request")
 
 
 def gateway_overhead(scene: Scene) -> Clue | None:
@@ -77,7 +77,7 @@ def gateway_overhead(scene: Scene) -> Clue | None:
         cost("longer on the way to the server than most requests", before),
         cost("time between the caller's start and the server's receipt", whole, usual),
     ]
-    return Clue("frontend.gateway_overhead", before, COUNTED, evidence, layer="request", tier=1)
+    return Clue("frontend.gateway_overhead", before, COUNTED, evidence, layer="request")
 
 
 def jit_compile(scene: Scene) -> Clue | None:
@@ -95,9 +95,7 @@ def jit_compile(scene: Scene) -> Clue | None:
     step = int(held.step[near][np.argmax(held.rest[near])]) if near.any() else None
     evidence = [cost("steps stretched around the compilation", ns, kind="step", scope="its_steps")]
     evidence += [line_item(scene, row, "a compilation in the log") for row in rows[:3]]
-    return Clue(
-        "cuda.jit_compile", ns, COUNTED if held.judged else HINTED, evidence, step=step, layer="runtime", tier=0
-    )
+    return Clue("cuda.jit_compile", ns, COUNTED if held.judged else HINTED, evidence, step=step, layer="runtime")
 
 
 def cold_start(scene: Scene) -> Clue | None:
@@ -119,13 +117,13 @@ def cold_start(scene: Scene) -> Clue | None:
         return None
     evidence = [cost("before and in the engine's first steps", ns, kind="step", scope="its_steps")]
     evidence += [
-        step_item(scene, int(held.step[row]), "one of its first steps", int(held.took[row]), int(held.base[row]))
+        step_item(int(held.step[row]), "one of its first steps", int(held.took[row]), int(held.base[row]))
         for row in np.flatnonzero(cold)[:1].tolist()
     ]
     evidence += [line_item(scene, row, "the engine says that it is ready") for row in ready[:1]]
     sure = RECORDED if ready else COUNTED if cold.any() else HINTED
     step = int(held.step[cold][0]) if cold.any() else int(engine.step[0])
-    return Clue("lifecycle.cold_start", ns, sure, evidence, step=step, layer="engine", tier=0)
+    return Clue("lifecycle.cold_start", ns, sure, evidence, step=step, layer="engine")
 
 
 def graph_miss(scene: Scene) -> Clue | None:
@@ -141,7 +139,7 @@ def graph_miss(scene: Scene) -> Clue | None:
         count("log lines without a graph", len(without), unit="lines", kind="log_line", scope="capture"),
     ]
     evidence += [line_item(scene, row, "decode without a graph") for row in without[:3]]
-    return Clue("cuda.graph_miss", ns, HINTED, evidence, layer="runtime", tier=1)
+    return Clue("cuda.graph_miss", ns, HINTED, evidence, layer="runtime")
 
 
 def collective_hang(scene: Scene) -> Clue | None:
@@ -154,7 +152,7 @@ def collective_hang(scene: Scene) -> Clue | None:
     ns = min(int(seconds * 1e9), scene.span)
     evidence = [cost("no progress between the workers", ns, kind="log_line", scope="capture")]
     evidence += [line_item(scene, row, "a worker waits for the others") for row in rows[:3]]
-    return Clue("comm.collective_hang", ns, COUNTED, evidence, view="horizontal", layer="communication", tier=0)
+    return Clue("comm.collective_hang", ns, COUNTED, evidence, view="horizontal", layer="communication")
 
 
 def _paused(scene: Scene, low: int, high: int) -> int:
