@@ -60,6 +60,14 @@ class Steps:
             if np.any((a != UNKNOWN) & (b != UNKNOWN) & (a > b)):
                 raise ValueError(f"a step is {late} before it is {early}")
 
+    def phases(self) -> Text:
+        """``prefill``, ``decode`` or ``mixed`` a step, empty where its counts are not known or it served nobody."""
+        counts = zip(self.context_tokens.tolist(), self.generation_requests.tolist(), strict=True)
+        return [
+            "" if min(c, g) < 0 or max(c, g) == 0 else "decode" if c == 0 else "mixed" if g else "prefill"
+            for c, g in counts
+        ]
+
     def begin(self) -> Int64:
         """int64 ns: when each step is first heard of on the way to the device: launched, else scheduled."""
         return np.where(self.launched != UNKNOWN, self.launched, self.scheduled)

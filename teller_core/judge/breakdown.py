@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
 from teller_core.data.report import Part
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN
@@ -58,15 +56,6 @@ def phases(case: Case, life: Life, low: int, high: int) -> list[Part]:
 def phase_ns(parts: list[Part], phase: str) -> int:
     """ns of one phase, 0 where it is null or not there."""
     return next((part.ns or 0 for part in parts if part.part == phase), 0)
-
-
-def decode_gaps(case: Case, life: Life) -> Spans:
-    """The time of the decode phase in which the engine ran steps that served only others."""
-    if life.engine is None or not len(life.step) or life.first >= life.last:
-        return EMPTY
-    rows = life.engine.window(life.first, life.last)
-    others = ~np.isin(life.engine.step[rows], life.step)
-    return union(life.engine.begin[rows][others], life.engine.stop[rows][others])
 
 
 def _stall(case: Case) -> _Colored:

@@ -44,12 +44,6 @@ class Classes:
     kv: Covariate
 
 
-def phases(steps: Steps) -> Text:
-    """``prefill``, ``decode`` or ``mixed`` a step, empty where its counts are not known."""
-    context, generation = steps.context_tokens.tolist(), steps.generation_requests.tolist()
-    return [_phase(c, g) for c, g in zip(context, generation, strict=True)]
-
-
 def padded(steps: Steps) -> Int32:
     """int32 a step: its tokens padded to a power of two, as graphs pad them; -1 where not known."""
     tokens = _tokens(steps)
@@ -59,7 +53,7 @@ def padded(steps: Steps) -> Int32:
 def classify(steps: Steps, work: StepWork) -> Classes:
     """The classes of ``steps``, judged by those that a profile overlaps."""
     profiled = np.unique(work.step[work.row >= 0])
-    phase, size = phases(steps), padded(steps)
+    phase, size = steps.phases(), padded(steps)
     fine = [f"{p} {n}" if p and n > 0 else p for p, n in zip(phase, size.tolist(), strict=True)]
     names = list(phase)
     _keep_common(names, fine, profiled)
@@ -104,14 +98,6 @@ def _covariate(x: Float64, of: Int32, profiled: Int32, classes: int) -> Covariat
             if run[c] >= SPREAD_OF_TOKENS:
                 half[lower], half[upper] = 0, 1
     return Covariate(x, pivot, half, run)
-
-
-def _phase(context: int, generation: int) -> str:
-    if context < 0 or generation < 0:
-        return ""
-    if context > 0:
-        return "mixed" if generation > 0 else "prefill"
-    return "decode" if generation > 0 else ""
 
 
 def _tokens(steps: Steps) -> Float64:

@@ -10,7 +10,6 @@ from teller_core.data.assessment import StepExpectations
 from teller_core.data.capture import Capture, Pauses
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Float64, Int64
-from teller_core.judge.classes import phases
 from teller_core.judge.regress import LEAST_SPREAD, MIN_PEERS, Fit, fit, surprise
 from teller_core.judge.robust import NORMAL_MAD
 
@@ -92,7 +91,7 @@ def expect_steps(capture: Capture) -> tuple[StepExpectations, StepModel | None]:
     unknown = np.full(len(taken), UNKNOWN, dtype=np.int64)
     if costs is None:
         return StepExpectations(taken, unknown, np.full(len(taken), np.nan), unknown.copy()), None
-    phase = np.array(phases(steps), dtype=object)
+    phase = np.array(steps.phases(), dtype=object)
     raw = costs.predict(features)
     model = _by_phase(costs, used, np.log(taken[learning] / raw[learning]), phase[learning])
     expected = raw * np.exp([model.shift.get(p, 0.0) for p in phase.tolist()])

@@ -1,7 +1,6 @@
 """Where a span stands: its name and its chain of operators, modules and annotations, alike in every step and layer."""
 
 import re
-from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -95,11 +94,6 @@ def own_time(tree: Tree) -> Int64:
     before = np.append(np.int64(-1), reach[:-1])
     own[order] = np.maximum(end - zero + shift - np.maximum(start - zero + shift, before), 0)
     return own
-
-
-def names_where(names: Sequence[str], pattern: re.Pattern[str]) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """bool a name: whether ``pattern`` is found in it."""
-    return np.array([pattern.search(name) is not None for name in names], dtype=np.bool_)
 
 
 def _is_frame(name: str, layer: int) -> bool:

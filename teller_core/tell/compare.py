@@ -156,13 +156,8 @@ def _steps(before: CaptureView, after: CaptureView) -> Iterator[Difference]:
 
 def _kinds(steps: Steps) -> tuple[list[str], Float64]:
     """Phase and tokens (padded to a power of two) of every step."""
-    context, decoding = steps.context_tokens, steps.generation_requests
-    phases = [
-        "" if min(c, g) < 0 or max(c, g) == 0 else "decode" if c == 0 else "mixed" if g else "prefill"
-        for c, g in zip(context.tolist(), decoding.tolist(), strict=True)
-    ]
-    size = 2.0 ** np.ceil(np.log2(np.maximum(context.astype(np.float64) + decoding, 1)))
-    return phases, size
+    size = steps.context_tokens.astype(np.float64) + steps.generation_requests
+    return steps.phases(), 2.0 ** np.ceil(np.log2(np.maximum(size, 1)))
 
 
 def _matched(what: str, pairs: Sequence[tuple[Float64, Float64]]) -> Difference:

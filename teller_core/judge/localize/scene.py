@@ -10,6 +10,7 @@ from teller_core.data.assessment import Baselines, Candidates, StepExpectations
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.data.trace import Layer
+from teller_core.judge import intervals
 from teller_core.judge.baseline import Spans
 from teller_core.judge.classes import Classes
 
@@ -58,15 +59,10 @@ class Scene:
         return work if work.any() else np.ones(len(work), dtype=np.bool_)
 
     @cached_property
-    def device(self) -> tuple[Int64, Int64]:
-        """int64 ns, ascending and apart: when any stream of the rank worked."""
+    def device(self) -> intervals.Spans:
+        """When any stream of the rank worked."""
         trace = self.spans.tree.trace
-        rows = np.flatnonzero(trace.on_device)
-        rows = rows[np.argsort(trace.start[rows], kind="stable")]
-        start, reach = trace.start[rows], np.maximum.accumulate(trace.end[rows]) if len(rows) else trace.end[rows]
-        fresh = np.append(True, start[1:] > reach[:-1]) if len(rows) else np.empty(0, dtype=np.bool_)
-        first = np.flatnonzero(fresh)
-        return start[first], reach[np.append(first[1:], len(rows)) - 1] if len(first) else reach
+        return intervals.union(trace.start[trace.on_device], trace.end[trace.on_device])
 
 
 def candidates(

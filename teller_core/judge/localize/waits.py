@@ -9,6 +9,7 @@ from teller_core.data.assessment import Candidates
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer
 from teller_core.judge.expectations import OBSERVER
+from teller_core.judge.intervals import Spans, overlap, union
 from teller_core.judge.localize.scene import Scene
 
 BLOCKING = re.compile(
@@ -25,24 +26,21 @@ def without_waits(scene: Scene, found: Candidates) -> Candidates:
     stopped = _stopped(scene)
     trace = scene.spans.tree.trace
     for i, (row, name) in enumerate(zip(found.row.tolist(), found.name, strict=True)):
+        begin, end = int(trace.start[row]), int(trace.start[row] + trace.dur[row])
         if found.layer[i] in (Layer.RUNTIME, Layer.OPERATOR) and BLOCKING.search(name):
-            wait[i] = max(wait[i], _device_time(scene, int(trace.start[row]), int(trace.start[row] + trace.dur[row])))
-        for low, high in stopped:
-            begin, end = int(trace.start[row]), int(trace.start[row] + trace.dur[row])
-            wait[i] += max(0, min(end, high) - max(begin, low))
+            wait[i] = max(wait[i], overlap(scene.device, begin, end))
+        wait[i] += overlap(stopped, begin, end)
     wait = np.minimum(wait, found.value)
     return replace(found, value=found.value - wait, excess=found.excess - wait) if wait.any() else found
 
 
-def _stopped(scene: Scene) -> list[tuple[int, int]]:
-    """Begin and end (ns) of every time in which the recorder held this rank's process up."""
+def _stopped(scene: Scene) -> Spans:
+    """When the recorder held this rank's process up."""
     pauses, rank = scene.capture.pauses, scene.capture.ranks[scene.spans.rank]
     mine = f"{rank.host}/{rank.pid}"
-    return [
-        (int(start), int(start + dur))
-        for start, dur, process, kind in zip(pauses.start, pauses.dur, pauses.process, pauses.kind, strict=True)
-        if kind in OBSERVER and process == mine
-    ]
+    held = [kind in OBSERVER and process == mine for kind, process in zip(pauses.kind, pauses.process, strict=True)]
+    which = np.array(held, dtype=np.bool_)
+    return union(pauses.start[which], pauses.start[which] + pauses.dur[which])
 
 
 def _collective_wait(scene: Scene, found: Candidates) -> Int64:
@@ -51,11 +49,3 @@ def _collective_wait(scene: Scene, found: Candidates) -> Int64:
     mine = np.flatnonzero((met.rank == scene.spans.rank) & (met.row >= 0) & (met.wait != UNKNOWN))
     wait = dict(zip(met.row[mine].tolist(), met.wait[mine].tolist(), strict=True))
     return np.array([wait.get(row, 0) for row in found.row.tolist()], dtype=np.int64)
-
-
-def _device_time(scene: Scene, begin: int, end: int) -> int:
-    """ns between ``begin`` and ``end`` in which any stream of the rank worked."""
-    start, stop = scene.device
-    first = int(np.searchsorted(stop, begin, "right"))
-    last = int(np.searchsorted(start, end, "left"))
-    return int(np.sum(np.minimum(stop[first:last], end) - np.maximum(start[first:last], begin)))
