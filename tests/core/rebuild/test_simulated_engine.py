@@ -142,23 +142,28 @@ def test_hidden_decisions_are_inferred_and_rarely_wrong(engine: Engine) -> None:
     assert right >= 0.95 * claimed
 
 
-def test_where_nobody_knows_how_long_answers_are_little_is_claimed_and_that_is_right(engine: Engine) -> None:
+@pytest.fixture(scope="module")
+def unhooked(engine: Engine) -> list[tuple[Any, Capture]]:
+    """Services of which nobody recorded decisions or callers, and what inference makes of each: seconds of work."""
+    services = [engine(seed, clients=False) for seed in range(12)]
+    return [(service, captured(hide_decisions(service.recording))) for service in services]
+
+
+def test_where_nobody_knows_how_long_answers_are_little_is_claimed_and_that_is_right(
+    unhooked: list[tuple[Any, Capture]],
+) -> None:
     true = claimed = right = 0
-    for seed in range(12):
-        service = engine(seed, clients=False)
-        capture = captured(hide_decisions(service.recording))
+    for service, capture in unhooked:
         for mine, of in zip(members(capture, 0.9), service.steps, strict=True):
             true, claimed, right = true + len(of), claimed + len(mine), right + len(mine.keys() & of.keys())
     assert 0 < claimed < 0.5 * true
     assert right >= 0.95 * claimed
 
 
-def test_confidence_means_what_it_says(engine: Engine) -> None:
+def test_confidence_means_what_it_says(unhooked: list[tuple[Any, Capture]]) -> None:
     sure: list[float] = []
     hit: list[bool] = []
-    for seed in range(12):
-        service = engine(seed, clients=False)
-        capture = captured(hide_decisions(service.recording))
+    for service, capture in unhooked:
         part = capture.participation
         for row in np.flatnonzero(part.confidence < 0.9).tolist():
             sure.append(float(part.confidence[row]))
