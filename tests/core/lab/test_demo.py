@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from teller_core.answers import why
 from teller_core.collect.bundle import events
 from teller_core.lab.demo import run_episode
 from teller_core.lab.plan import CAUSES
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
+from teller_core.tell.explain import unsupported
 
 GIVE_AWAY = ("teller_lab", "TELLER_LAB", "sitecustomize", "journal", *(name for name in CAUSES if name != "none"))
 
@@ -54,10 +58,23 @@ def _check_steps(cap: Path, rows: list[dict[str, Any]]) -> None:
         assert {event[key] for event in events(cap, moment)} == {row["rid"] for row in rows}, moment
 
 
+def _check_answers(bundle: Path, database: Path, rows: list[dict[str, Any]]) -> None:
+    """The recording answers why about each of its requests: seen in all of its steps, its phases add up, its words are backed."""
+    with Store.open(database) as store:
+        (capture,) = import_paths([bundle], store).captures
+        assert (capture.mapping, capture.tier, capture.requests) == ("recorded", 4, len(rows))
+        for row in rows:
+            answer = why(store, row["rid"])
+            assert sum(part.ns or 0 for part in answer.phases) == row["end_ns"] - row["start_ns"]
+            assert answer.coverage.steps == answer.coverage.profiled or row["rid"].startswith("warmup")
+            assert not unsupported(answer)
+
+
 @pytest.mark.service
 @pytest.mark.slow
 def test_an_episode_is_recorded_whole_its_fault_moved_what_it_struck_and_the_bundle_does_not_tell(
     tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
@@ -78,3 +95,4 @@ def test_an_episode_is_recorded_whole_its_fault_moved_what_it_struck_and_the_bun
         assert not [word for word in GIVE_AWAY if word in text], path.name
     assert not [line for line in told if any(word in line for word in GIVE_AWAY)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "truth.json"]
+    _check_answers(bundle, tmp_path_factory.mktemp("store") / "t.db", rows)
