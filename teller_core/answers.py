@@ -91,6 +91,13 @@ def causal_slice(
     ``rank`` keeps one rank, by its position. ``budget``: tokens of the assistant that reads it.
     """
     found = store.resolve(capture)
+    if rank is not None and rank not in (traced := store.traced(found)):
+        has = (
+            f"traces were recorded of the positions {', '.join(map(str, traced[:16]))}"
+            if traced
+            else "none has a trace"
+        )
+        raise UnknownName("the rank", has, "Name one of these, or none" if traced else "Leave it out")
     if handle := HANDLE.fullmatch(target.strip()):
         return _span_slice(store, found, int(handle["rank"]), int(handle["row"]), budget)
     parsed = TARGET.fullmatch(target.strip())
@@ -100,7 +107,12 @@ def causal_slice(
         )
     if parsed["kind"] == "step":
         return _step_slice(store, found, _step_number(parsed["name"]), rank, budget)
-    number = store.request_number(found, parsed["name"])
+    try:
+        number = store.request_number(found, parsed["name"])
+    except UnknownName as error:
+        if parsed["kind"]:
+            raise
+        raise UnknownName(error.what, error.why, f"{error.next_step}; a step is called as `step 17`") from None
     step, note = _step_to_blame(store, found, number)
     return _step_slice(store, found, step, rank, budget, request=number, note=note)
 
@@ -137,7 +149,12 @@ def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | Non
     try:
         return found, store.request_number(found, named)
     except UnknownName:
+        pass
+    try:
         return store.resolve(named), None
+    except UnknownName as error:
+        why = f"one side names no request, and no single capture ({error.why})"
+        raise UnknownName("compare", why, "List the requests with `slow`, the captures with `captures`") from None
 
 
 def _step_number(name: str) -> int:

@@ -212,7 +212,8 @@ def _compiling(progress: Told) -> AbstractContextManager[None]:
 
 def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     # Nobody who asks what there is has made a mistake: a store that is not there yet is made, and is empty.
-    return _answer(given, verbs, lambda loaded, store: loaded.list_captures(store), read_only=False)
+    there = store_path(_option(given, "db"), os.environ).exists()
+    return _answer(given, verbs, lambda loaded, store: loaded.list_captures(store), read_only=there)
 
 
 def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
@@ -299,14 +300,15 @@ def _option(given: argparse.Namespace, name: str) -> Any:
     return getattr(given, name, None)
 
 
-def _positive(text: str) -> float:
+# argparse says the names of these two where they raise ValueError.
+def number(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"it has to be over 0, not {text}")
     return value
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"it has to be at least 1, not {text}")
@@ -317,7 +319,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose refusals read like all others."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{self.prog}", message, f"See {self.prog} --help")
+        raise InputError("the call" if self.prog == "teller" else self.prog, message, f"See {self.prog} --help")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -331,7 +333,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--capture", metavar="ID", help="any unique prefix of a capture's id (default: the newest)")
     metric = _Parser(add_help=False)
     metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
-    metric.add_argument("--slo-ms", type=_positive, metavar="MS", help="the latency that was promised")
+    metric.add_argument("--slo-ms", type=number, metavar="MS", help="the latency that was promised")
     top = _Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
     top.add_argument("--version", action="version", version=f"teller {VERSION}", help="show the version and leave")
     verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
@@ -351,7 +353,7 @@ def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> No
     add.set_defaults(verb=_import)
     verbs.add_parser("captures", parents=[common], help="list what was imported").set_defaults(verb=_captures)
     slow = verbs.add_parser("slow", parents=[common, which, metric], help="list the requests, slowest first")
-    slow.add_argument("--limit", type=_count, default=20, help="rows of a page (default: 20)")
+    slow.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
     slow.add_argument("--cursor", help="next_cursor of the page before")
     slow.set_defaults(verb=_slow)
     why = verbs.add_parser("why", parents=[common, which, metric], help="say why a request was slow")
@@ -362,8 +364,10 @@ def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> No
 def _inspecting(verbs: Any, common: _Parser, which: _Parser) -> None:
     cut = verbs.add_parser("slice", parents=[common, which], help="show the spans that bear on a request or a step")
     cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
-    cut.add_argument("--budget", type=_count, default=4000, help="how much to show, in tokens (default: 4000)")
-    cut.add_argument("--rank", type=int, help="one process of the service (default: the one that matters most)")
+    cut.add_argument("--budget", type=count, default=4000, help="how much to show, in tokens (default: 4000)")
+    cut.add_argument(
+        "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
+    )
     cut.set_defaults(verb=_slice)
     explain = verbs.add_parser("explain-op", parents=[common, which], help="say what an operator is and does here")
     explain.add_argument("name", metavar="NAME")

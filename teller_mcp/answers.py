@@ -17,7 +17,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
-from teller_core.tell.names import visible
+from teller_core.tell.visible import visible
 
 Detail = Literal["concise", "normal", "full"]
 CHARACTERS: dict[Detail, int] = {"concise": 2_500, "normal": 6_000, "full": 19_000}

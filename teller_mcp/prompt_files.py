@@ -16,7 +16,7 @@ from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.prompts.base import PromptArgument
 
 from teller_core.errors import InputError
-from teller_core.tell.names import visible
+from teller_core.tell.visible import visible
 
 MAX_VALUE = 200
 """Characters of a variable's value that are used. It is a request number, an id or a metric."""

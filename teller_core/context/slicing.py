@@ -7,7 +7,6 @@ call that launched it.
 """
 
 import heapq
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.assessment import Candidates
+from teller_core.data.plain_names import DIGITS, MODULE
 from teller_core.data.report import SliceLine
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.trace import Layer, Trace
@@ -25,9 +25,6 @@ CHARACTERS_A_TOKEN = 2
 """Rows of numbers cost assistants about a token for every two characters; words cost less, so a slice never costs more."""
 LEAST_SHARE = 0.002
 """A line that holds less than this share of its step tells nothing."""
-MODULE = "nn.Module"
-"""Python frames with this prefix are modules of the model, which tell a place."""
-DIGITS = re.compile(r"\d+")
 FRAME_SHARE = 0.01
 """Python frames with less own time than this share of the step are passed over: stacks run to a hundred frames."""
 Mask = npt.NDArray[np.bool_]

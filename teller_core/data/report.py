@@ -110,7 +110,9 @@ class EvidenceItem(Model):
 
     kind: str = Field(description="span, log_line, step, pause, sample, decision, collective, count")
     scope: Scope
-    span: str | None = Field(default=None, description="handle of a span: RANK:ROW")
+    span: str | None = Field(
+        default=None, description="handle of a span: RANK:ROW, its rank by its position in ranks, from 0"
+    )
     log_line: str | None = Field(default=None, description="FILE:LINE")
     step: int | None = None
     name: str | None = None
@@ -182,8 +184,10 @@ class SliceLine(Model):
     start_ms: float
     dur_ms: float
     self_ms: float
-    residual: float | None
-    count: int = 1
+    residual: float | None = Field(
+        description="how unusual its own time is, in standard deviations; null: not known to be"
+    )
+    count: int = Field(default=1, description="spans the line stands for")
 
 
 class SliceReport(Model):
@@ -239,9 +243,9 @@ class Difference(Model):
     after: float | None
     unit: str
     ratio: float | None
-    low: float | None
+    low: float | None = Field(description="the ratio lies between low and high with a confidence of 95 %")
     high: float | None
-    sure: bool
+    sure: bool = Field(description="chance does not explain it")
 
 
 class CompareReport(Model):

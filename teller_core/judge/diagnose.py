@@ -167,7 +167,7 @@ def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
 def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:
     if clues:
         about = cause(clues[0].cause)
-        return _Said("cause", f"{about.title} took {_plain(ms(clues[0].ns))} ms of it", _sure(view, clues[0], clues))
+        return _Said("cause", f"{about.title}: {_plain(ms(clues[0].ns))} ms of it", _sure(view, clues[0], clues))
     if reason := _cannot_tell(view, answers):
         return _Said("could_not_tell", reason, 0.0)
     if reference := view.case.assessment.reference:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import Capture
+from teller_core.data.plain_names import plain_name
 from teller_core.data.table import Float64, Int32, Int64, Text
 from teller_core.data.tree import Tree
 from teller_core.judge.classes import Classes
-from teller_core.judge.places import own_time, place_of, plain_name, step_rows, symbols
+from teller_core.judge.places import own_time, place_of, step_rows, symbols
 from teller_core.judge.robust import Float32, UInt64, factorize, grouped
 
 LEAST = 500

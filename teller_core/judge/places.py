@@ -1,30 +1,16 @@
 """Where a span stands: its name and its chain of operators, modules and annotations, alike in every step and layer."""
 
-import re
 from hashlib import blake2b
 
 import numpy as np
 
+from teller_core.data.plain_names import NAME_LENGTH, is_frame, plain_name
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import ROOT, Tree
 
-IDS = re.compile(r",? (?:op_id|seq) = \d+")
-"""Numbers that emit_nvtx writes into names and that differ at every call."""
-DIGITS = re.compile(r"\d+")
-MODULE = "nn.Module"
-"""Python frames with this prefix are modules: they tell a place. Other frames are passed over."""
-NUMBERED = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
-"""Layers whose names count things (tokens, layers, lines of code) and are alike but for the numbers."""
 KINDS = len(Layer)
 PLACE_LENGTH = 240
-NAME_LENGTH = 80
-
-
-def plain_name(name: str, layer: int) -> str:
-    """``name`` without what differs from call to call: ids everywhere, numbers where the layer counts things."""
-    name = IDS.sub("", name)
-    return DIGITS.sub("#", name) if layer in NUMBERED else name
 
 
 def symbols(trace: Trace) -> tuple[Int64, Int64]:
@@ -35,7 +21,7 @@ def symbols(trace: Trace) -> tuple[Int64, Int64]:
     used = np.flatnonzero(np.bincount(kind, minlength=KINDS * len(trace.names)))
     kinds: list[tuple[int, int]] = [divmod(int(key), KINDS) for key in used]
     table = np.array([_digest(trace.names[n], layer) for n, layer in kinds], dtype=np.int64)
-    frame = np.array([_is_frame(trace.names[n], layer) for n, layer in kinds], dtype=np.bool_)
+    frame = np.array([is_frame(trace.names[n], layer) for n, layer in kinds], dtype=np.bool_)
     lookup = np.zeros(KINDS * len(trace.names), dtype=np.int32)
     lookup[used] = np.arange(len(used), dtype=np.int32)
     index = lookup[kind]
@@ -51,7 +37,7 @@ def place_of(tree: Tree, row: int, top: int, path: int) -> str:
     above = int(tree.parent[row])
     while above != ROOT and above >= top:
         name, layer = trace.names[int(trace.name[above])], int(trace.layer[above])
-        if not _is_frame(name, layer):
+        if not is_frame(name, layer):
             names.append(plain_name(name, layer)[:NAME_LENGTH])
         above = int(tree.parent[above])
     text = " > ".join(reversed(names))
@@ -94,10 +80,6 @@ def own_time(tree: Tree) -> Int64:
     before = np.append(np.int64(-1), reach[:-1])
     own[order] = np.maximum(end - zero + shift - np.maximum(start - zero + shift, before), 0)
     return own
-
-
-def _is_frame(name: str, layer: int) -> bool:
-    return layer == Layer.PYTHON and not name.startswith(MODULE)
 
 
 def _digest(name: str, layer: int) -> int:

@@ -168,7 +168,7 @@ async def _questions(client: "Client", talk: Talk) -> tuple[int, WhyReport]:
     step = answer.findings[0].step if answer.findings else None
     target = f"request {slow}" if step is None else f"step {step}"
     piece = SliceReport.model_validate(await _call(client, talk, "get_causal_slice", target=target, capture=capture))
-    talk.tell(f"{len(piece.lines)} spans bear on it; {piece.cut} others of the step do not matter here.")
+    talk.tell(f"{len(piece.lines)} lines bear on it; {piece.cut} spans of the step do not matter here.")
     talk.show(piece, 22)
 
     talk.ask(f"Is that normal? Request {peer} was faster.")

@@ -116,7 +116,9 @@ def request_number(con: sqlite3.Connection, key: int, called: str) -> int:
     """The number of the request with this number or this engine, client or trace id. Raises UnknownName.
 
     A number in the capture comes before an id that looks like one. Where a trace holds several requests the first is meant.
+    Blanks around it, as one copies them, do not count.
     """
+    called = called.strip()
     if called.isascii() and called.isdigit() and len(called) < 10:
         found = con.execute(
             "SELECT number FROM requests WHERE capture = ? AND number = ?", (key, int(called))
@@ -127,8 +129,8 @@ def request_number(con: sqlite3.Connection, key: int, called: str) -> int:
     (number,) = con.execute(sql, (key, bound(called))).fetchone()
     if number is None:
         (count,) = con.execute("SELECT count(*) FROM requests WHERE capture = ?", (key,)).fetchone()
-        has = f"the capture has the requests 1 to {count}" if count else "the capture has no requests"
-        raise UnknownName("the request", has, "List them with `slow`")
+        has = f"requests 1 to {count}, and none is called that" if count else "no requests"
+        raise UnknownName("the request", f"the capture has {has}", "List them with `slow`")
     return int(number)
 
 

@@ -246,9 +246,10 @@ def _said(d: Difference) -> str:
 
 def _brief(value: float) -> str:
     """``value`` to three significant digits, but whole where it has more before the point: the difference holds it exactly."""
-    if float(value).is_integer():
-        return str(int(value))
-    return f"{value:.{max(0, 2 - int(np.floor(np.log10(abs(value)))))}f}"
+    near = float(f"{value:.3g}")
+    if float(value).is_integer() or (near.is_integer() and abs(near) < 1000):
+        return str(round(value))
+    return f"{value:.{max(0, 2 - int(np.floor(np.log10(abs(near)))))}f}"
 
 
 def _values(before: RequestView, after: RequestView) -> Iterator[Difference]:

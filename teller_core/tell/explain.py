@@ -161,6 +161,8 @@ def _mostly(report: WhyReport) -> list[str]:
 
 def _checks(report: WhyReport) -> list[str]:
     checks = [cause(finding.cause).next_check for finding in report.findings]
+    if report.value_ms is None:
+        checks.append("Record when requests begin and end: request spans, or a caller's records")
     if report.verdict == "could_not_tell" and report.not_seen:
         checks.append(f"Record what was not seen: {'; '.join(report.not_seen[:3])}")
     if report.verdict == "typical_here":

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from teller_core.data.plain_names import MODULE
+from teller_core.tell.visible import visible
+
 LONGEST = 80
 INPUT = 4096
 """Characters of a raw name that are looked at: real kernel names reach a few thousand."""
@@ -16,13 +19,6 @@ OPERATOR = re.compile(r"operator\s*(?:<<=?|<=>?|<|>>=?|>=|->\*?|>|\(\))")
 """Operators whose own signs would be taken for template arguments or parameters."""
 
 
-def visible(text: str) -> str:
-    """``text`` with a blank for every character that does not show: control, escape, bidirectional and zero-width characters,
-    line breaks, halves of surrogate pairs. They drive terminals, and hide text from people that models read.
-    """
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 @lru_cache(maxsize=4096)
 def shorten(name: str, longest: int = LONGEST) -> str:
     """``name`` on one line, C++ brought to its function without template arguments and parameters, at most ``longest``
@@ -31,7 +27,7 @@ def shorten(name: str, longest: int = LONGEST) -> str:
     clean = visible(name[:INPUT]).strip()
     if clean.startswith(("_Z", "__Z")):
         clean = demangled(clean)
-    if TEMPLATED.search(clean) and not clean.startswith("nn.Module"):
+    if TEMPLATED.search(clean) and not clean.startswith(MODULE):
         clean = _function(ANONYMOUS.sub("", clean))
     if not clean:
         return "(no name)"

@@ -10,6 +10,7 @@ import numpy as np
 
 from teller_core.data.assessment import Baselines
 from teller_core.data.causes import causes
+from teller_core.data.plain_names import DIGITS, NAME_LENGTH, is_frame, plain_name
 from teller_core.data.report import OperatorPlace, OperatorReport, SliceLine
 from teller_core.data.table import Int32, Int64, take
 from teller_core.data.trace import Layer
@@ -27,7 +28,6 @@ NEIGHBORS = 5
 P95_COUNT = 20
 """Fewer calls than this have no 95th percentile to speak of."""
 NTH = re.compile(r" ?#\d+$")
-DIGITS = re.compile(r"\d+")
 
 
 class RankSpans(NamedTuple):
@@ -165,9 +165,8 @@ def _above(tree: Tree, row: int) -> str:
     trace = tree.trace
     while (row := int(tree.parent[row])) != ROOT:
         name, layer = trace.names[int(trace.name[row])], int(trace.layer[row])
-        if layer != Layer.PYTHON or name.startswith("nn.Module"):
-            counted = layer in (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
-            return DIGITS.sub("#", name)[:80] if counted else name[:80]
+        if not is_frame(name, layer):
+            return plain_name(name, layer)[:NAME_LENGTH]
     return ""
 
 

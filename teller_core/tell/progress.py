@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
-from teller_core.tell.names import visible
+from teller_core.tell.visible import visible
 
 CLEAR = "\r\x1b[K"
 

@@ -21,7 +21,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
-from teller_core.tell.names import visible
+from teller_core.tell.visible import visible
 
 VERDICTS = {
     "cause": "CAUSE FOUND",

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,8 @@ def test_a_refusal_is_one_line_and_exit_code_2(verbs: Make, capsys: pytest.Captu
         "slow --metric p99",
         "slow --limit many",
         "slow --limit 0",
+        "slow --limit 1.5",
+        "slow --slo-ms fast",
         "slow --slo-ms -5",
         "slice 1 --budget 0",
         "import",
@@ -142,8 +145,25 @@ def test_a_wrong_command_line_is_a_refusal_too(words: str, verbs: Make, capsys: 
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
     assert err.startswith("teller: ") and "--help." in err
+    assert "teller: teller: " not in err and " _" not in err
     assert cli.main([*words.split(), "--json"], verbs) == 2
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "input"
+
+
+def test_captures_of_a_store_that_may_not_be_written_are_listed(tmp_path: Path, verbs: Make) -> None:
+    asked: list[bool] = []
+
+    def recording() -> Verbs:
+        loaded = verbs()
+        opened = loaded.open_store
+        return replace(
+            loaded, open_store=lambda path, read_only, end: asked.append(read_only) or opened(path, read_only, end)
+        )
+
+    assert cli.main(["captures"], recording) == 0
+    (tmp_path / "t.db").touch()
+    assert cli.main(["captures"], recording) == 0
+    assert asked == [False, True]
 
 
 def test_an_interrupt_ends_with_130_and_says_nothing(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:

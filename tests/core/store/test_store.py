@@ -165,10 +165,10 @@ def test_a_request_is_called_by_its_number_or_any_of_its_ids(store: Store):
     ids = replace(plain.requests, engine_id=["3", "cmpl-9", ""], trace_id=["", "ff", "ff"])
     capture = replace(plain, requests=ids)
     store.save(capture, assessment_of({}), [], report_of(capture))
-    called = {"1": 1, "3": 3, "cmpl-9": 2, "client-2": 3, "ff": 2}
+    called = {"1": 1, "3": 3, "cmpl-9": 2, "client-2": 3, "ff": 2, " 3": 3, "cmpl-9 \n": 2}
     assert {name: store.request_number("0a", name) for name in called} == called
     for wrong in ("0", "4", "", "nobody", "\ud800", "99999999999999999999", "\u00b2"):
-        with pytest.raises(UnknownName, match="requests 1 to 3"):
+        with pytest.raises(UnknownName, match="has requests 1 to 3, and none is called that"):
             store.request_number("0a", wrong)
 
 

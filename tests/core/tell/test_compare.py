@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from teller_core.data.capture import Capture
@@ -109,6 +109,9 @@ SAID = re.compile(
 
 
 @given(st.floats(0.001, 1000), st.floats(1.5, 50))
+@example(0.99999, 2.0)
+@example(0.0099999, 2.0)
+@example(999.99, 1.5)
 @settings(max_examples=20, deadline=None)
 def test_the_words_are_short_and_every_number_of_them_rounds_one_of_the_differences(
     middle: float, times: float

@@ -91,4 +91,5 @@ def test_a_value_that_was_not_recorded_is_not_made_up() -> None:
     report = explain(diagnose_all(capture, replace(numbers, requests=blind))[3])
     assert report.value_ms is None
     assert "is not known" in report.explanation
+    assert report.next_checks[0].startswith("Record when requests begin and end")
     assert unsupported(report) == []

@@ -113,6 +113,51 @@ def test_nothing_imported_says_how_to_begin() -> None:
     assert page(CapturesReport(captures=[]), PLAIN) == "Nothing is imported yet. Start with: teller import PATH"
 
 
+def test_a_line_of_a_slice_is_not_taken_for_a_span(samples: Any) -> None:
+    report = samples.slice(3).model_copy(update={"events": 763, "cut": 646})
+    assert "3 lines for 117 of 763 spans, 646 left out" in page(report, PLAIN)
+
+
+def test_the_slowest_calls_are_told_in_own_time_as_the_totals_are(samples: Any) -> None:
+    called = samples.slice(1).lines[0].model_copy(update={"dur_ms": 23.7, "self_ms": 0.15, "handle": "0:48"})
+    report = samples.operator()
+    report = report.model_copy(update={"places": [report.places[0].model_copy(update={"slowest": [called]})]})
+    assert "- 0:48  0.150 ms" in page(report, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("metric", "title"),
+    [
+        ("e2e", "Where the time went ("),
+        ("ttft", "Where the time to its first token went ("),
+        ("tpot", "Where the time after its first token went ("),
+        ("itl_max", "Where its longest gap went ("),
+    ],
+)
+def test_the_phases_of_a_metric_say_what_they_are_the_phases_of(samples: Any, metric: str, title: str) -> None:
+    assert f"\n{title}" in page(samples.verdict(metric=metric), PLAIN)
+
+
+def test_without_a_promise_nothing_is_said_to_be_against_one(samples: Any) -> None:
+    assert "4,812 ms end to end" in page(samples.verdict(metric="slo"), PLAIN)
+    assert "4,812 ms against its SLO" in page(samples.verdict(metric="slo", over_slo=2.4), PLAIN)
+
+
+def test_a_file_that_was_left_out_says_why_and_one_is_no_plural(samples: Any) -> None:
+    capture = samples.capture()
+    left = capture.files[0].model_copy(update={"name": "notes.txt", "format": "", "problems": {"unknown_file": 1}})
+    update = {"files": [left], "requests": 1, "steps": 1, "log_lines": 1, "redactions": 1}
+    shown = " ".join(page(CapturesReport(captures=[capture.model_copy(update=update)]), PLAIN).split())
+    assert "notes.txt: not read (unknown file)" in shown
+    assert all(f"1 {thing}" in shown for thing in ("request,", "step (", "log line,", "redaction"))
+
+
+def test_a_capture_without_requests_says_what_would_name_some(samples: Any) -> None:
+    assert "No requests: nothing that was read names one." in page(
+        samples.table(2).model_copy(update={"rows": []}), PLAIN
+    )
+
+
 def test_a_report_without_a_page_is_a_mistake(samples: Any) -> None:
     with pytest.raises(KeyError):
         page(DemoReport(truth=TruthReport(cause=None, struck=[]), answer=samples.verdict()), PLAIN)

@@ -1,0 +1,38 @@
+"""What is asked by name: the refusals that a mistyped name gets."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from teller_core.answers import causal_slice, compare
+from teller_core.errors import UnknownName
+from teller_core.store.store import Store
+from tests.core.store.made import assessment_of, capture_of, report_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Generator[Store]:
+    with Store.open(tmp_path / "t.db") as opened:
+        capture = replace(capture_of("0a"), id="0a" * 32)
+        opened.save(capture, assessment_of({}), [], report_of(capture))
+        yield opened
+
+
+def test_a_side_that_is_neither_a_request_nor_a_capture_is_told_as_both(store: Store) -> None:
+    with pytest.raises(UnknownName, match=r"names no request, and no single capture \(.*\)\. List the requests"):
+        compare(store, "1", "9999")
+
+
+def test_a_number_that_is_no_request_may_have_been_meant_as_a_step(store: Store) -> None:
+    with pytest.raises(UnknownName, match="a step is called as `step 17`"):
+        causal_slice(store, "304")
+    with pytest.raises(UnknownName, match="requests 1 to") as refused:
+        causal_slice(store, "request 304")
+    assert "step 17" not in str(refused.value)
+
+
+def test_a_rank_without_a_trace_is_refused_and_not_shown_empty(store: Store) -> None:
+    with pytest.raises(UnknownName, match="the rank: "):
+        causal_slice(store, "step 0", rank=99)
