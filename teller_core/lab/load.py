@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,21 +97,10 @@ def _one(port: int, rid: str, body: dict[str, Any], done: Callable[[], None]) ->
     finally:
         connection.close()
     done()
-    return {"rid": rid, "start_ns": start, "end_ns": time.time_ns(), "last": last, "err": error, **_times(start, times)}
+    return {"rid": rid, "start_ns": start, "end_ns": time.time_ns(), "tok_ns": times, "last": last, "err": error}
 
 
 def _chunk(chunk: dict[str, Any], times: list[int], last: dict[str, Any]) -> None:
     last.update({name: chunk[name] for name in ("id", "usage") if chunk.get(name)})
     if any(choice.get("text") for choice in chunk.get("choices", [])):
         times.append(time.time_ns())
-
-
-def _times(start: int, times: list[int]) -> dict[str, Any]:
-    gaps = [(after - before) / 1e6 for before, after in pairwise(times)]
-    return {
-        "ttft_ms": (times[0] - start) / 1e6 if times else None,
-        "chunks": len(times),
-        "itl_mean": sum(gaps) / len(gaps) if gaps else None,
-        "itl_max": max(gaps, default=None),
-        "tok_ns": times,
-    }
