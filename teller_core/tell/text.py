@@ -37,6 +37,14 @@ METRICS = {
     "itl_max": "longest gap between tokens",
     "slo": "against its SLO",
 }
+NO_REQUESTS = (
+    "No requests: nothing that was read names one. An engine's log, request spans or a caller's records would."
+)
+STRETCHES = {
+    "ttft": "Where the time to its first token went",
+    "tpot": "Where the time after its first token went",
+    "itl_max": "Where its longest gap went",
+}
 LONGEST_NAME = 60
 NUMBER = re.compile(r"-?[\d,]+(\.\d+)?")
 
@@ -145,6 +153,10 @@ def _bullets(title: str, texts: Sequence[str], style: Style) -> list[str]:
     return ["", style.head(title), *(line for text in texts for line in _wrap(text, style, "  - "))]
 
 
+def _many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
     """Parts of a whole with their shares. Those without a source come last: their time is in what is unexplained."""
     known = [part for part in parts if part.ns is not None]
@@ -175,6 +187,8 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         f"tier T{report.tier}, {report.coverage.profiled} of {steps} profiled, mapping {report.coverage.mapping}, "
         f"capture {report.capture[:12]}"
     )
+    # Without a promise there is nothing to hold it against: that is then the time from end to end.
+    asked = "e2e" if report.metric == "slo" and report.over_slo is None else report.metric
     verdict = style.paint(VERDICTS[report.verdict], COLORS[report.verdict])
     ratios = [
         f"{ratio:.2f} x {what}"
@@ -186,7 +200,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         if ratio is not None
     ]
     lines = [
-        style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[report.metric]}"),
+        style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[asked]}"),
         verdict if report.verdict == "could_not_tell" else f"{verdict}  confidence {report.confidence:.2f}",
         *([] if not report.reason or report.reason in report.explanation else _wrap(report.reason, style)),
         *map(style.dim, _wrap(seen, style)),
@@ -195,8 +209,8 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         lines.append(", ".join(ratios))
     if report.explanation:
         lines += ["", *_wrap(report.explanation, style)]
-    lines += _bars("Where the time went", report.phases, style)
-    lines += _bars("Inside its steps, on the critical path", report.resources, style)
+    lines += _bars(STRETCHES.get(report.metric, "Where the time went"), report.phases, style)
+    lines += _bars("Inside all its steps, on the critical path", report.resources, style)
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
     lines += _bullets("Check next", report.next_checks, style)
@@ -250,7 +264,7 @@ def _evidence(item: EvidenceItem) -> str:
 
 def _slow(report: SlowReport, style: Style) -> list[str]:
     lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
-    lines += _rows_with_causes(report, style) if report.rows else ["No requests."]
+    lines += _rows_with_causes(report, style) if report.rows else _wrap(NO_REQUESTS, style)
     lines += ["", *_wrap(report.note, style)] if report.note else []
     if report.rows and report.columns[0] == "request":
         asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
@@ -274,7 +288,6 @@ def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:
 
 def _capture(report: CaptureReport, style: Style) -> list[str]:
     known = " (already known)" if report.already_known else ""
-    ranks = "1 rank" if len(report.ranks) == 1 else f"{len(report.ranks)} ranks"
     error = "unknown" if report.clock_error_ns is None else f"{report.clock_error_ns / 1e3:,.1f} us"
     kernels = (
         f"{report.kernels:,} kernels ({milliseconds(report.kernel_time_ns / 1e6)})" if report.kernels else "no kernels"
@@ -282,9 +295,10 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     lines = [
         style.head(f"{report.id[:12]}  {plain(report.name, LONGEST_NAME)}{known}"),
         *_wrap(
-            f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {report.requests:,} requests, "
-            f"{report.steps:,} steps (mapping {report.mapping}), {ranks} (clock error {error}), "
-            f"{kernels}, {report.log_lines:,} log lines, {report.redactions:,} redactions",
+            f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {_many(report.requests, 'request')}, "
+            f"{_many(report.steps, 'step')} (mapping {report.mapping}), "
+            f"{_many(len(report.ranks), 'rank')} (clock error {error}), {kernels}, "
+            f"{_many(report.log_lines, 'log line')}, {_many(report.redactions, 'redaction')}",
             style,
             "  ",
         ),
@@ -292,9 +306,9 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     for file in report.files:
         other = sum(file.events_other.values())
         beside = f", {other:,} records of other kinds" if other else ""
-        counted = f"{file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
-        read = f"{file.format}, {counted}" if file.format else "not read"
-        lines += _wrap(f"{plain(file.name, 120)}: {read}", style, "  ", "    ")
+        read = f"{file.format}, {file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
+        left = f"not read ({', '.join(file.problems).replace('_', ' ')})"
+        lines += _wrap(f"{plain(file.name, 120)}: {read if file.format else left}", style, "  ", "    ")
     if report.problems:
         told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
         lines += _wrap(f"Problems: {told}", style, "  ", "    ")
@@ -315,7 +329,8 @@ def _slice(report: SliceReport, style: Style) -> list[str]:
         f"rank {report.rank}" if report.rank is not None else "",
     ]
     lines = [style.head(f"What bears on {', '.join(filter(None, where)) or 'it'}, capture {report.capture[:12]}")]
-    lines += [style.dim(f"{len(report.lines):,} of {report.events:,} spans shown, {report.cut:,} left out"), ""]
+    told = f"{report.events - report.cut:,} of {_many(report.events, 'span')}, {report.cut:,} left out"
+    lines += [style.dim(f"{_many(len(report.lines), 'line')} for {told}"), ""]
     rows: list[list[Cell]] = [
         [
             line.handle,
@@ -346,7 +361,7 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
     ]
     if rows:
         lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
-    calls = sorted({(line.dur_ms, line.handle) for place in report.places for line in place.slowest}, reverse=True)
+    calls = sorted({(line.self_ms, line.handle) for place in report.places for line in place.slowest}, reverse=True)
     slowest = [f"{handle}  {milliseconds(took)}" for took, handle in calls]
     lines += _bullets("Slowest calls", slowest[:5], style)
     lines += _bullets("Launched by", report.launched_by, style)
