@@ -300,6 +300,13 @@ def _option(given: argparse.Namespace, name: str) -> Any:
     return getattr(given, name, None)
 
 
+def _path(text: str) -> Path:
+    """A path that was really named: an empty one, as an unset variable of a shell gives, would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: is a variable of your shell not set?")
+    return Path(text)
+
+
 # argparse says the names of these two where they raise ValueError.
 def number(text: str) -> float:
     value = float(text)
@@ -325,7 +332,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
-        "--db", type=Path, metavar="FILE", help="where captures are kept (else TELLER_DB, else the user's data folder)"
+        "--db", type=_path, metavar="FILE", help="where captures are kept (else TELLER_DB, else the user's data folder)"
     )
     common.add_argument("--json", action="store_true", help="print the answer as JSON")
     common.add_argument("--debug", action="store_true", help="show the full trace of a fault of TELLER itself")
@@ -345,7 +352,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> None:
     add = verbs.add_parser("import", parents=[common], help="read traces, logs and recorded folders")
-    add.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    add.add_argument("paths", nargs="+", type=_path, metavar="PATH")
     joined = add.add_mutually_exclusive_group()
     joined.add_argument("--together", action="store_true", help="all of it was recorded together: one capture")
     joined.add_argument("--apart", action="store_true", help="every file is a capture of its own")

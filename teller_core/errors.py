@@ -12,6 +12,15 @@ A message names the thing, the reason and the next step, in one line. It is safe
 out of a trace or a log. ``str(error)`` is ``WHAT: WHY. NEXT.``
 """
 
+LONGEST = 300
+"""Characters of a part of a message: a name of a file may have as many, an argument any number."""
+
+
+def _shown(text: str) -> str:
+    """``text`` on one line, without what commands a terminal or has no encoding: files may have such names."""
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in cut)
+
 
 class TellerError(Exception):
     """A refusal with its reason and what to do next."""
@@ -19,10 +28,10 @@ class TellerError(Exception):
     kind = "error"
 
     def __init__(self, what: str, why: str, next_step: str) -> None:
-        self.what = what
-        self.why = why
+        self.what = _shown(what)
+        self.why = _shown(why)
         self.next_step = next_step
-        super().__init__(f"{what}: {why}. {next_step}.")
+        super().__init__(f"{self.what}: {self.why}. {next_step}.")
 
 
 class InputError(TellerError):

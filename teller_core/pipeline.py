@@ -108,8 +108,9 @@ def import_group(
     group: "Group", store: Store, *, progress: Progress = silent, stages: Stages = STAGES
 ) -> CaptureReport:
     """Read the files of one capture into ``store`` and say what was found."""
-    from teller_core.ingest.reading import content_id
+    from teller_core.ingest.reading import content_id, hashed
 
+    group = hashed(group, progress)
     capture_id = content_id(group)
     if store.knows(capture_id):
         return store.report(capture_id).model_copy(update={"already_known": True})

@@ -40,6 +40,8 @@ def allowed(paths: Sequence[str], roots: Sequence[Path]) -> list[Path]:
 
 def _allow(position: int, path: str, roots: Sequence[Path]) -> Path:
     which = f"path {position}"
+    if not path.strip():  # it would be the folder itself, which is named "."
+        raise InputError(which, "it is empty", "Give a path below an allowed folder")
     inside = [found for root in roots if (found := _join(root, path)) is not None]
     if not inside:
         raise InputError(which, f"it leads out of the {len(roots)} allowed folder(s)", "Give a path below one of them")

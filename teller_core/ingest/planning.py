@@ -23,6 +23,8 @@ class Group(NamedTuple):
     skipped: Mapping[Path, str] = {}
     given: frozenset[Path] = frozenset()
     """Files that were named themselves: one that cannot be read refuses the call."""
+    hashes: Mapping[Path, str] = {}
+    """sha256 hex of the files of a known format, where they have been taken: see :func:`reading.hashed`."""
 
 
 def plan(paths: Sequence[Path], together: bool = False) -> list[Group]:
@@ -78,13 +80,13 @@ def _folder(root: Path) -> list[Group]:
             root.name or str(root), "the folder holds no files to read", "Name a folder with traces or logs"
         )
     if is_bundle(files):
-        return [Group(root.absolute().name, root, files, skipped)]
+        return [Group(shown_name(root.absolute().name), root, files, skipped)]
     folders: dict[Path, list[Path]] = {}
     for path in files:
         folders.setdefault(path.parent, []).append(path)
     return [
         Group(
-            str(folder.relative_to(root)) if folder != root else root.absolute().name,
+            shown_name(str(folder.relative_to(root)) if folder != root else root.absolute().name),
             folder,
             members,
             {path: why for path, why in skipped.items() if path.parent == folder},
@@ -108,13 +110,19 @@ def hosts_of(group: Group) -> dict[Path, str]:
     if len(folders) < 2:
         return {}
     common = Path(os.path.commonpath(folders))
-    machines = {common / folder.relative_to(common).parts[0]: folder.relative_to(common).parts[0] for folder in folders}
+    parts = {folder.relative_to(common).parts[0] for folder in folders if folder != common}
+    machines = {common / part: shown_name(part) for part in parts}
     return {
         folder: name
         for folder in {path.parent for path in group.files}
         for machine, name in machines.items()
         if folder.is_relative_to(machine)
     }
+
+
+def shown_name(name: str) -> str:
+    """The name of a file or folder as text to keep: on one line, its odd characters (some have no encoding) shown as ``?``."""
+    return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
 
 
 def _of_process(path: Path) -> bool:
@@ -124,14 +132,16 @@ def _of_process(path: Path) -> bool:
 def _files(folder: Path, files: Sequence[Path]) -> Group:
     unique = sorted(set(files))
     name = unique[0].name if len(unique) == 1 else folder.name
-    return Group(name, folder, unique, given=frozenset(unique))
+    return Group(shown_name(name), folder, unique, given=frozenset(unique))
 
 
 def _joined(groups: Sequence[Group]) -> Group:
     files = sorted({path for group in groups for path in group.files})
     root = Path(os.path.commonpath([path.parent.absolute() for path in files]))
     skipped = {path: why for group in groups for path, why in group.skipped.items()}
-    return Group(root.name or "capture", root, files, skipped, frozenset().union(*(group.given for group in groups)))
+    return Group(
+        shown_name(root.name) or "capture", root, files, skipped, frozenset().union(*(group.given for group in groups))
+    )
 
 
 def _found(root: Path) -> tuple[list[Path], dict[Path, str]]:

@@ -25,10 +25,10 @@ from teller_core.ingest import (
 from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
 from teller_core.ingest.gather import Gathered
-from teller_core.ingest.planning import Group, hosts_of, is_bundle
+from teller_core.ingest.planning import Group, hosts_of, is_bundle, shown_name
 from teller_core.ingest.source import read_head
 
-__all__ = ["FORMATS", "Group", "apart", "content_id", "plan", "read_group"]
+__all__ = ["FORMATS", "Group", "apart", "content_id", "hashed", "plan", "read_group"]
 
 HASH_BLOCK = 1 << 20
 AT_HAND = "Name traces, logs or a recorded bundle"
@@ -122,16 +122,28 @@ def _tell(progress: GroupProgress, name: str, size: int, done: int) -> None:
     progress(name, done, size)
 
 
-def content_id(group: Group) -> str:
-    """sha256 hex over the hashes of the group's files of a known format: the same content has the same id under any names.
+def hashed(group: Group, progress: GroupProgress | None = None) -> Group:
+    """``group`` with the hashes of its files of a known format: each is read once for it, and ``progress`` told how far.
 
     Nothing is parsed. Raises what :func:`read_group` raises for files that cannot be read or are of no known format.
     """
+    hashes: dict[Path, str] = {}
     try:
-        hashes = sorted(_hash(path) for path in _recognized(group, Recording()))
+        for path in _recognized(group, Recording()):
+            told = partial(_tell, progress, path.name, path.stat().st_size) if progress else None
+            hashes[path] = _hash(path, told)
     except OSError as error:
         why = f"one of its files cannot be read ({error.strerror})"
         raise InputError(group.name, why, "Check its permissions") from None
+    return group._replace(hashes=hashes)
+
+
+def content_id(group: Group) -> str:
+    """sha256 hex over the hashes of the group's files of a known format: the same content has the same id under any names.
+
+    Raises what :func:`hashed` raises, which is called where the hashes have not been taken.
+    """
+    hashes = sorted((group.hashes or hashed(group).hashes).values())
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
@@ -172,7 +184,7 @@ def _left_out(group: Group, path: Path, why: str) -> FileRead:
 def _name(group: Group, path: Path) -> str:
     absolute = path.absolute()
     root = group.root.absolute()
-    return str(absolute.relative_to(root)) if absolute.is_relative_to(root) else path.name
+    return shown_name(str(absolute.relative_to(root)) if absolute.is_relative_to(root) else path.name)
 
 
 def _read(path: Path, read: Read, place: Place, given: bool, progress: Progress | None) -> Found:
@@ -199,9 +211,11 @@ def _file_read(group: Group, path: Path, name: str, size: int, found: Found) -> 
     )
 
 
-def _hash(path: Path) -> str:
+def _hash(path: Path, progress: Progress | None = None) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(HASH_BLOCK):
             digest.update(block)
+            if progress:
+                progress(file.tell())
     return digest.hexdigest()

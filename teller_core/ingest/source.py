@@ -1,5 +1,6 @@
 """Files as bounded streams of bytes: plain, gzip or zstd, told apart by their first bytes, not by their names."""
 
+import os
 import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ EXPANSION_GRACE = 256 << 20
 
 MAX_ZSTD_WINDOW = 128 << 20
 """Bytes a zstd frame may ask to be kept in memory."""
+
+MAX_HOLE = 1 << 20
+"""Bytes of a hole in a file: never written, they read as zeros, which no text has and no stream of a compressor so many."""
 
 PIECE = 1 << 15
 """Bytes asked of a decompressor at once: those before the end of a cut file are lost up to this many."""
@@ -104,6 +108,7 @@ def open_source(path: Path) -> Generator[Source]:
     Errors: InputError for a file that is missing, unreadable, empty or no regular file; see :meth:`Source.fill`.
     """
     with _open(path) as file:
+        _check_whole(path, file)
         head = file.read(4)
         file.seek(0)
         if not head:
@@ -135,6 +140,29 @@ def read_whole(path: Path, most: int) -> bytes:
             if len(whole) > most:
                 raise LimitError(path.name, f"it is over {most >> 20} MiB", "Record or export less at once")
     return bytes(whole)
+
+
+def _check_whole(path: Path, file: BinaryIO) -> None:
+    """Refuse a file with a hole at once, however many zeros it is said to hold. Leaves ``file`` at its beginning.
+
+    Errors: FormatError.
+    """
+    unwritten = _first_hole(file)
+    file.seek(0)
+    if unwritten > MAX_HOLE:
+        raise FormatError(path.name, f"{unwritten >> 20} MiB of it were never written", "Copy or record the file again")
+
+
+def _first_hole(file: BinaryIO) -> int:
+    """Bytes of the first hole of ``file``; 0 where it has none, or its file system keeps none."""
+    try:
+        begin = file.seek(0, os.SEEK_HOLE)
+    except (OSError, AttributeError):
+        return 0
+    try:
+        return file.seek(begin, os.SEEK_DATA) - begin
+    except OSError:  # nothing behind it; every file ends in a hole of no bytes
+        return os.fstat(file.fileno()).st_size - begin
 
 
 def _open(path: Path) -> BinaryIO:

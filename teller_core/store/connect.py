@@ -7,6 +7,7 @@ trusted, because somebody else may have made the file.
 
 import os
 import sqlite3
+import stat
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -37,6 +38,9 @@ Answer = TypeVar("Answer")
 def recognize(path: Path) -> bool:
     """Whether ``path`` is a store of ours; False where nothing is there. Raises StoreError for anything else."""
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a pipe would wait for its writer for ever
+            raise StoreError(_called(path), "it is no regular file", _OTHER)
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:

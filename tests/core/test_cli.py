@@ -150,6 +150,14 @@ def test_a_wrong_command_line_is_a_refusal_too(words: str, verbs: Make, capsys: 
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "input"
 
 
+@pytest.mark.parametrize("words", [["import", ""], ["import", "a.json", ""], ["slow", "--db", ""]])
+def test_an_unset_variable_of_the_shell_is_not_the_current_folder(
+    words: list[str], verbs: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words, verbs) == 2
+    assert "it is empty: is a variable of your shell not set?" in capsys.readouterr().err
+
+
 def test_captures_of_a_store_that_may_not_be_written_are_listed(tmp_path: Path, verbs: Make) -> None:
     asked: list[bool] = []
 

@@ -53,6 +53,12 @@ def test_a_folder_with_too_many_entries_is_refused(traces: Path, monkeypatch: py
         allowed(["."], [traces])
 
 
+@pytest.mark.parametrize("path", ["", " "])
+def test_an_empty_path_is_not_the_folder_itself(traces: Path, path: str) -> None:
+    with pytest.raises(InputError, match="path 1: it is empty"):
+        allowed([path], [traces])
+
+
 def test_without_a_root_the_refusal_says_how_to_name_one() -> None:
     with pytest.raises(InputError, match="adds --root FOLDER"):
         allowed(["a.json"], [])

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.errors import InputError
+from teller_core.errors import FormatError, InputError
 from teller_core.ingest.planning import Group, apart, hosts_of, plan
+from teller_core.ingest.reading import read_group
 
 ROW = '{"ph": "G", "t": 1795961954186647253, "tid": 7, "name": "gc", "dur": 5, "gen": 1}\n'
 
@@ -89,6 +90,22 @@ def test_a_path_that_cannot_be_read_is_refused_in_one_line(tmp_path: Path, kind:
     with pytest.raises(InputError) as refused:
         plan([target])
     assert "\n" not in str(refused.value)
+
+
+def test_a_process_recorded_above_the_others_is_of_no_named_machine(tmp_path: Path) -> None:
+    above, below = write(tmp_path / "host-1.jsonl"), write(tmp_path / "n1" / "host-2.jsonl")
+    assert hosts_of(plan([tmp_path])[0]) == {below.parent: "n1"}
+    assert above.parent not in hosts_of(plan([tmp_path])[0])
+
+
+@pytest.mark.parametrize("name", [b"\x1b[31m.jsonl", b"two\nlines.jsonl", b"\xff.jsonl", "\u202egnp.jsonl".encode()])
+def test_odd_names_of_files_and_folders_become_text_that_can_be_kept_and_shown(tmp_path: Path, name: bytes) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    write(folder / os.fsdecode(name))
+    group = plan([folder])[0]
+    for text in (group.name, *(file.name for file in read_group(group).files), str(FormatError(folder.name, "w", "N"))):
+        assert text.isprintable()
+        text.encode()
 
 
 def test_no_path_is_refused() -> None:

@@ -13,6 +13,8 @@ import zstandard
 from teller_core.errors import FormatError, InputError, LimitError, TellerError
 from teller_core.ingest import source
 from teller_core.ingest.kineto import read, sniff
+from teller_core.ingest.planning import plan
+from teller_core.ingest.reading import hashed
 from teller_core.ingest.source import open_source, read_head
 
 TEXT = b"0123456789" * 5000
@@ -134,10 +136,31 @@ def test_ten_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path) -> None:
         assert time.process_time() - began < 2
 
 
+@pytest.mark.parametrize(
+    "written",
+    [{0: TRACE[:-50]}, {0: TRACE[:50], 9 << 30: TRACE[50:]}, {1 << 30: TRACE}],
+    ids=["behind", "within", "before"],
+)
+def test_a_file_that_was_not_written_whole_is_refused_before_it_is_read(
+    tmp_path: Path, written: dict[int, bytes]
+) -> None:
+    path = tmp_path / "trace.json"
+    with path.open("wb") as file:
+        for at, content in written.items():
+            file.seek(at)
+            file.write(content)
+        file.truncate(10 << 30)
+    began = time.process_time()
+    with pytest.raises(
+        FormatError, match=r"^trace.json: \d+ MiB of it were never written\. Copy or record the file again\.$"
+    ):
+        hashed(plan([path])[0])
+    assert time.process_time() - began < 2
+
+
 def test_a_string_that_never_ends_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    path = tmp_path / "sparse.json"
-    path.write_bytes(b'{"traceEvents": [{"name": "')
-    os.truncate(path, 10 << 30)
+    path = tmp_path / "endless.json.zst"
+    path.write_bytes(zstandard.compress(b'{"traceEvents": [{"name": "' + bytes(65 << 20)))
     assert "64 MiB" in refusal(path, LimitError)
 
 

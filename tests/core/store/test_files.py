@@ -72,6 +72,15 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path, make, why: s
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_pipe_or_a_device_is_refused_without_waiting_for_it(tmp_path: Path, read_only: bool):
+    pipe = tmp_path / "pipe.db"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull)):
+        with pytest.raises(StoreError, match="it is no regular file"):
+            Store.open(path, read_only=read_only)
+
+
 def test_reading_makes_no_store(tmp_path: Path):
     with pytest.raises(StoreError, match="Import something first"):
         Store.open(tmp_path / "teller.db", read_only=True)
