@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.context.slicing import Cut, StepSpans, causal_slice, price
@@ -66,7 +66,6 @@ def trees(draw: st.DrawFn) -> Tree:
 
 
 @given(trees(), st.data())
-@settings(deadline=None)
 def test_the_chain_to_every_suspect_is_there_but_for_idle_python_frames(tree: Tree, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(tree) - 1), max_size=4, unique=True))
     shown = set(rows_of(cut(tree, rows)))
@@ -76,7 +75,6 @@ def test_the_chain_to_every_suspect_is_there_but_for_idle_python_frames(tree: Tr
 
 
 @given(trees(), st.data(), st.integers(0, 2000))
-@settings(deadline=None)
 def test_a_slice_never_costs_more_than_its_budget_and_says_what_it_left_out(
     tree: Tree, data: st.DataObject, budget: int
 ) -> None:
@@ -89,7 +87,6 @@ def test_a_slice_never_costs_more_than_its_budget_and_says_what_it_left_out(
 
 
 @given(trees(), st.data())
-@settings(deadline=None)
 def test_parents_come_before_children_and_siblings_in_the_order_of_their_start(tree: Tree, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.integers(0, len(tree) - 1), max_size=3, unique=True))
     part = cut(tree, rows)

@@ -28,7 +28,7 @@ def trees(draw: st.DrawFn) -> Tree:
     return rows.tree()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(trees(), st.sets(st.sampled_from("abc")))
 def test_equal_chains_of_shown_symbols_have_equal_numbers(tree: Tree, hidden: set[str]) -> None:
     names = [tree.trace.names[int(n)] for n in tree.trace.name]
@@ -41,7 +41,7 @@ def test_equal_chains_of_shown_symbols_have_equal_numbers(tree: Tree, hidden: se
     assert all((number[a] == number[b]) == (chains[a] == chains[b]) for a in range(len(tree)) for b in range(a))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(trees())
 def test_a_chain_may_begin_at_any_row_and_is_then_the_same_below_every_such_row(tree: Tree) -> None:
     top = np.arange(len(tree), dtype=np.int32)
@@ -57,7 +57,7 @@ def test_a_chain_may_begin_at_any_row_and_is_then_the_same_below_every_such_row(
     assert all((number[a] == number[b]) == (chains[a] == chains[b]) for a in range(len(tree)) for b in range(a))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(trees())
 def test_own_time_is_what_no_child_on_the_same_lane_covers(tree: Tree) -> None:
     start, end, lane = tree.trace.start.tolist(), tree.trace.end.tolist(), tree.trace.lane.tolist()

@@ -36,7 +36,7 @@ SNIPPETS = (
     b"{}",
     b"\r",
 )
-FUZZ = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 def read_bytes(name: str, data: bytes, suffix: str = "") -> Found | None:

@@ -146,19 +146,19 @@ def reading(content: bytes, *, window_bytes: int = 4 << 20, block_rows: int = 1 
 
 @given(documents())
 @example(b'{"traceEvents":[{"ph":"X","ts":0,"dur":1},{"ph":"X","ts":9223372036854775,"dur":0}]}')
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_trace_reads_as_the_standard_library_reads_it(content: bytes) -> None:
     check(reading(content), content)
 
 
 @given(documents(), st.integers(8, 300))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_where_the_bytes_are_cut_into_chunks_does_not_matter(content: bytes, size: int) -> None:
     check(reading(content, window_bytes=size, block_rows=2), content)
 
 
 @given(documents(), st.randoms(use_true_random=False))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_broken_bytes_are_refused_or_read_but_never_crash(content: bytes, chance: random.Random) -> None:
     broken = bytearray(content)
     for _ in range(chance.choice([1, 1, 2, 8])):
@@ -194,7 +194,7 @@ def test_broken_bytes_are_refused_or_read_but_never_crash(content: bytes, chance
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_bytes_are_refused_or_read(content: bytes) -> None:
     for head in (b"", b"[", b'{"traceEvents":[', b'{"traceEvents":[{"ph":"X","args":{"', b"\x1f\x8b\x08"):
         try:

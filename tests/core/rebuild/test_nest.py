@@ -55,7 +55,7 @@ spans = st.lists(
 
 
 @given(spans)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_any_trace_nests_as_the_definition_says(made: list[Span]) -> None:
     tree, expected = nest(trace_of(made)), nested(made)
     tree.check()

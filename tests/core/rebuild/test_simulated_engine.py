@@ -40,7 +40,7 @@ def members(capture: Capture, least: float = 0.0) -> list[dict[str, tuple[int, i
     return steps
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), run=st.sampled_from(RUNS))
 def test_what_was_recorded_is_rebuilt_to_the_number(engine: Engine, seed: int, run: dict[str, Any]) -> None:
     service = engine(seed, **run)
@@ -66,7 +66,7 @@ def test_what_was_recorded_is_rebuilt_to_the_number(engine: Engine, seed: int, r
         }
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), run=st.sampled_from(RUNS))
 def test_what_was_computed_twice_is_what_evictions_lost(engine: Engine, seed: int, run: dict[str, Any]) -> None:
     service = engine(seed, **run)
@@ -82,7 +82,7 @@ def test_what_was_computed_twice_is_what_evictions_lost(engine: Engine, seed: in
     assert preemptions == {job.name: job.preempted for job in service.jobs}
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), ahead=st.booleans())
 def test_a_request_has_the_times_of_its_caller_its_queue_and_its_steps(engine: Engine, seed: int, ahead: bool) -> None:
     service = engine(seed, ahead=ahead)
@@ -106,7 +106,7 @@ def test_a_request_has_the_times_of_its_caller_its_queue_and_its_steps(engine: E
             assert requests.itl_max[i] == np.diff(job.tokens_at).max()
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_lines_find_their_step_though_lines_and_decisions_were_lost(
     engine: Engine, seed: int, data: st.DataObject

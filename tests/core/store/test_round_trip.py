@@ -101,7 +101,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory):
 _numbers = count()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(captures(), assessments())
 def test_any_capture_comes_back_exactly(shared: Store, made: Capture, assessment: Assessment):
     capture = replace(made, id=f"{next(_numbers):x}")
@@ -118,7 +118,6 @@ def test_any_capture_comes_back_exactly(shared: Store, made: Capture, assessment
                     store.tree_rows(capture.id, position)
 
 
-@settings(deadline=None)
 @given(trees(), st.data())
 def test_any_part_of_a_tree_says_the_same_as_those_rows_of_the_whole(shared: Store, tree: Tree, data: st.DataObject):
     low = data.draw(st.integers(0, len(tree)))

@@ -78,7 +78,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory):
 _numbers = count()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.just(UNKNOWN) | st.integers(0, 4), max_size=9), st.integers(1, 4))
 def test_pages_of_the_slow_list_are_the_sorted_list_whatever_their_size(shared: Store, values: list[int], limit: int):
     capture = capture_of(f"{next(_numbers):x}", requests=len(values))

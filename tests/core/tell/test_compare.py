@@ -112,7 +112,7 @@ SAID = re.compile(
 @example(0.99999, 2.0)
 @example(0.0099999, 2.0)
 @example(999.99, 1.5)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_words_are_short_and_every_number_of_them_rounds_one_of_the_differences(
     middle: float, times: float
 ) -> None:
@@ -129,7 +129,7 @@ def test_the_words_are_short_and_every_number_of_them_rounds_one_of_the_differen
 
 
 @given(st.integers(1, 300), st.sampled_from([0.5, 0.9]), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_an_interval_holds_its_quantile(n: int, q: float, seed: int) -> None:
     value = np.random.default_rng(seed).normal(size=n)
     middle, low, high = _order_interval(value, q)
