@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         SlowReport,
         WhyReport,
     )
-    from teller_core.tell.text import Style
+    from teller_core.tell.layout import Style
 
 VERSION = "0.1.0"
 """Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
@@ -177,7 +177,7 @@ def _show(given: argparse.Namespace, report: "Model") -> None:
 def _style() -> "Style":
     import shutil
 
-    from teller_core.tell.text import Style
+    from teller_core.tell.layout import Style
 
     screen = sys.stdout.isatty()
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")

@@ -21,7 +21,8 @@ from teller_core.data.report import (
 )
 from teller_core.errors import TellerError
 from teller_core.lab.demo import WARM_PROFILER, WARM_UP
-from teller_core.tell.text import Style, milliseconds, page, plain
+from teller_core.tell.layout import Style, milliseconds, plain
+from teller_core.tell.text import page
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -1,9 +1,6 @@
-"""Answers as pages for a terminal. Everything that came out of a trace or a log is stripped of what a terminal would obey."""
+"""Answers as pages for a terminal, a page a kind of report."""
 
-import re
-import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from teller_core.data.report import (
@@ -21,7 +18,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
-from teller_core.tell.visible import visible
+from teller_core.tell.layout import LONGEST_NAME, Style, bullets, milliseconds, plain, table, wrap
 
 VERDICTS = {
     "cause": "CAUSE FOUND",
@@ -45,112 +42,12 @@ STRETCHES = {
     "tpot": "Where the time after its first token went",
     "itl_max": "Where its longest gap went",
 }
-LONGEST_NAME = 60
-NUMBER = re.compile(r"-?[\d,]+(\.\d+)?")
-
-
-@dataclass(frozen=True)
-class Style:
-    """What the terminal can do: columns, color, and characters beyond ASCII."""
-
-    width: int = 100
-    color: bool = False
-    unicode: bool = True
-
-    def paint(self, text: str, code: str) -> str:
-        """``text`` in an SGR color, where there is color."""
-        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
-
-    def head(self, text: str) -> str:
-        """A heading."""
-        return self.paint(text, "1")
-
-    def dim(self, text: str) -> str:
-        """Something that matters less."""
-        return self.paint(text, "2")
 
 
 def page(report: Model, style: Style) -> str:
     """The page for ``report``. Raises KeyError for a kind of report that has none."""
     draw = PAGES[type(report)]
     return "\n".join(line.rstrip() for line in draw(report, style))
-
-
-def plain(text: str, longest: int = 300) -> str:
-    """``text`` on one line, with nothing that a terminal would obey, cut."""
-    shown = visible(text)
-    return shown if len(shown) <= longest else shown[: longest - 3] + "..."
-
-
-def milliseconds(value: float | None) -> str:
-    """A duration for people, or a dash where it was not measured."""
-    if not value:
-        return "-" if value is None else "0 ms"
-    return f"{value:,.0f} ms" if abs(value) >= 1000 else f"{value:,.1f} ms" if abs(value) >= 1 else f"{value:.3f} ms"
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) -> list[str]:
-    """Rows under their heads, numbers to the right. Columns without a single value are left out; heads stand on several
-    lines, and the widest column of words is cut, where the page is too narrow.
-    """
-    shown = [at for at in range(len(columns)) if any(row[at] not in (None, "") for row in rows)]
-    by_column = [_cells([row[at] for row in rows]) for at in shown]
-    cells = [list(row) for row in zip(*by_column, strict=True)]
-    numeric = [all(cell == "-" or NUMBER.fullmatch(cell) for cell in column) for column in by_column]
-    heads = [columns[at].replace("_", " ") for at in shown]
-    inner = [max(len(row[at]) for row in cells) for at in range(len(shown))]
-    widths = [max(len(head), wide) for head, wide in zip(heads, inner, strict=True)]
-    stacked = _overflow(widths, style) > 0
-    if stacked:
-        widths = [max(*map(len, head.split()), wide) for head, wide in zip(heads, inner, strict=True)]
-    words = [at for at, is_number in enumerate(numeric) if not is_number]
-    if (over := _overflow(widths, style)) > 0 and words:
-        widest = max(words, key=lambda at: widths[at])
-        widths[widest] = max(8, widths[widest] - over)
-
-    def line(row: Sequence[str]) -> str:
-        fitted = [plain(cell, width) for cell, width in zip(row, widths, strict=True)]
-        return "  ".join(
-            cell.rjust(width) if is_number else cell.ljust(width)
-            for cell, width, is_number in zip(fitted, widths, numeric, strict=True)
-        )
-
-    return [*(style.head(line(row)) for row in _stack(heads, stacked)), *map(line, cells)]
-
-
-def _overflow(widths: Sequence[int], style: Style) -> int:
-    return sum(widths) + 2 * (len(widths) - 1) - style.width
-
-
-def _stack(heads: Sequence[str], stacked: bool) -> list[list[str]]:
-    """The lines of a table's head: one, or one a word, set at the bottom."""
-    parts = [head.split() if stacked else [head] for head in heads]
-    most = max(map(len, parts))
-    padded = [[""] * (most - len(part)) + part for part in parts]
-    return [list(line) for line in zip(*padded, strict=True)]
-
-
-def _cells(column: Sequence[Cell]) -> list[str]:
-    """The cells of one column, with as many decimals as its smallest and largest numbers ask for."""
-    sizes = [abs(cell) for cell in column if isinstance(cell, float) and cell]
-    digits = 3 if min(sizes, default=1.0) < 0.1 else 1 if max(sizes, default=0.0) >= 10 else 2
-    return [
-        "-" if cell is None else f"{cell:,.{digits}f}" if isinstance(cell, float) else plain(str(cell), LONGEST_NAME)
-        for cell in column
-    ]
-
-
-def _wrap(text: str, style: Style, first: str = "", rest: str | None = None) -> list[str]:
-    lead = " " * len(first) if rest is None else rest
-    return textwrap.wrap(
-        plain(text, 4000), style.width, initial_indent=first, subsequent_indent=lead, break_long_words=False
-    )
-
-
-def _bullets(title: str, texts: Sequence[str], style: Style) -> list[str]:
-    if not texts:
-        return []
-    return ["", style.head(title), *(line for text in texts for line in _wrap(text, style, "  - "))]
 
 
 def _many(count: int, thing: str) -> str:
@@ -173,10 +70,10 @@ def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
         name = part.part.replace("_", " ").ljust(label)
         lines.append(f"  {name}  {milliseconds((part.ns or 0) / 1e6):>12}  {share:4.0%}  {style.paint(bar, '36')}")
     if none := [part.part.replace("_", " ") for part in known if part.ns == 0]:
-        lines += _wrap(f"Nothing in: {', '.join(none)}", style, "  ")
+        lines += wrap(f"Nothing in: {', '.join(none)}", style, "  ")
     for part in parts:
         if part.ns is None:
-            lines += _wrap(f"not seen: {part.source}", style, f"  {part.part.replace('_', ' ').ljust(label)}  ")
+            lines += wrap(f"not seen: {part.source}", style, f"  {part.part.replace('_', ' ').ljust(label)}  ")
     return lines
 
 
@@ -202,19 +99,19 @@ def _why(report: WhyReport, style: Style) -> list[str]:
     lines = [
         style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[asked]}"),
         verdict if report.verdict == "could_not_tell" else f"{verdict}  confidence {report.confidence:.2f}",
-        *([] if not report.reason or report.reason in report.explanation else _wrap(report.reason, style)),
-        *map(style.dim, _wrap(seen, style)),
+        *([] if not report.reason or report.reason in report.explanation else wrap(report.reason, style)),
+        *map(style.dim, wrap(seen, style)),
     ]
     if ratios:
         lines.append(", ".join(ratios))
     if report.explanation:
-        lines += ["", *_wrap(report.explanation, style)]
+        lines += ["", *wrap(report.explanation, style)]
     lines += _bars(STRETCHES.get(report.metric, "Where the time went"), report.phases, style)
     lines += _bars("Inside all its steps, on the critical path", report.resources, style)
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
-    lines += _bullets("Check next", report.next_checks, style)
-    lines += _bullets("Not seen", report.not_seen, style)
+    lines += bullets("Check next", report.next_checks, style)
+    lines += bullets("Not seen", report.not_seen, style)
     step = report.findings[0].step if report.findings else None
     target = f"request {report.request}" if step is None else f"step {step}"
     return [*lines, "", style.dim(f"Look inside: teller slice {target} --capture {report.capture[:12]}")]
@@ -229,15 +126,15 @@ def _finding(number: int, finding: Finding, style: Style) -> list[str]:
     ]
     lines = [
         "",
-        *map(style.head, _wrap(finding.title, style, f"{number}. ")),
-        *_wrap(f"{finding.cause}, confidence {finding.confidence:.2f}, {', '.join(filter(None, where))}", style, "   "),
-        *_wrap(_saving(finding), style, "   "),
+        *map(style.head, wrap(finding.title, style, f"{number}. ")),
+        *wrap(f"{finding.cause}, confidence {finding.confidence:.2f}, {', '.join(filter(None, where))}", style, "   "),
+        *wrap(_saving(finding), style, "   "),
     ]
     for item in finding.evidence:
-        lines += _wrap(_evidence(item), style, "   - ")
+        lines += wrap(_evidence(item), style, "   - ")
     for text in finding.against:
-        lines += _wrap(text, style, "   not ", "       ")
-    return [*lines, *_wrap(finding.fix, style, "   Fix: ")] if finding.fix else lines
+        lines += wrap(text, style, "   not ", "       ")
+    return [*lines, *wrap(finding.fix, style, "   Fix: ")] if finding.fix else lines
 
 
 def _saving(finding: Finding) -> str:
@@ -264,8 +161,8 @@ def _evidence(item: EvidenceItem) -> str:
 
 def _slow(report: SlowReport, style: Style) -> list[str]:
     lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
-    lines += _rows_with_causes(report, style) if report.rows else _wrap(NO_REQUESTS, style)
-    lines += ["", *_wrap(report.note, style)] if report.note else []
+    lines += _rows_with_causes(report, style) if report.rows else wrap(NO_REQUESTS, style)
+    lines += ["", *wrap(report.note, style)] if report.note else []
     if report.rows and report.columns[0] == "request":
         asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
         lines += ["", style.dim(f"Ask why: teller why {asked}")]
@@ -294,7 +191,7 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     )
     lines = [
         style.head(f"{report.id[:12]}  {plain(report.name, LONGEST_NAME)}{known}"),
-        *_wrap(
+        *wrap(
             f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {_many(report.requests, 'request')}, "
             f"{_many(report.steps, 'step')} (mapping {report.mapping}), "
             f"{_many(len(report.ranks), 'rank')} (clock error {error}), {kernels}, "
@@ -308,10 +205,10 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
         beside = f", {other:,} records of other kinds" if other else ""
         read = f"{file.format}, {file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
         left = f"not read ({', '.join(file.problems).replace('_', ' ')})"
-        lines += _wrap(f"{plain(file.name, 120)}: {read if file.format else left}", style, "  ", "    ")
+        lines += wrap(f"{plain(file.name, 120)}: {read if file.format else left}", style, "  ", "    ")
     if report.problems:
         told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
-        lines += _wrap(f"Problems: {told}", style, "  ", "    ")
+        lines += wrap(f"Problems: {told}", style, "  ", "    ")
     return lines
 
 
@@ -345,15 +242,15 @@ def _slice(report: SliceReport, style: Style) -> list[str]:
     ]
     columns = ["handle", "span", "layer", "start ms", "ms", "self ms", "residual"]
     lines += table(columns, rows, style) if rows else ["No spans were recorded for it."]
-    return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+    return [*lines, "", *wrap(report.note, style)] if report.note else lines
 
 
 def _operator(report: OperatorReport, style: Style) -> list[str]:
     share = "" if report.share is None else f", {report.share:.1%} of the self time of its layer"
     lines = [
-        *_wrap(report.name, style),
-        *_wrap(report.what_it_is, style),
-        *_wrap(f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}", style),
+        *wrap(report.name, style),
+        *wrap(report.what_it_is, style),
+        *wrap(f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}", style),
     ]
     rows: list[list[Cell]] = [
         [place.place, place.phase, place.count, place.total_ms, place.median_ms, place.p95_ms]
@@ -363,24 +260,24 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
         lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
     calls = sorted({(line.self_ms, line.handle) for place in report.places for line in place.slowest}, reverse=True)
     slowest = [f"{handle}  {milliseconds(took)}" for took, handle in calls]
-    lines += _bullets("Slowest calls", slowest[:5], style)
-    lines += _bullets("Launched by", report.launched_by, style)
-    lines += _bullets("Launches", report.launches, style)
-    lines += _bullets("Usual troubles", report.usual_troubles, style)
-    return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+    lines += bullets("Slowest calls", slowest[:5], style)
+    lines += bullets("Launched by", report.launched_by, style)
+    lines += bullets("Launches", report.launches, style)
+    lines += bullets("Usual troubles", report.usual_troubles, style)
+    return [*lines, "", *wrap(report.note, style)] if report.note else lines
 
 
 def _compare(report: CompareReport, style: Style) -> list[str]:
     before, after = (_brief(side) for side in (report.before, report.after))
     lines = [style.head(f"{report.kind.capitalize()}: {after} against {before}")]
-    lines += ["", *_wrap(report.explanation, style)] if report.explanation else []
+    lines += ["", *wrap(report.explanation, style)] if report.explanation else []
     rows: list[list[Cell]] = [
         [d.what, d.layer, d.before, d.after, d.unit, d.ratio, d.low, d.high, "yes" if d.sure else "no"]
         for d in report.differences
     ]
     columns = ["what", "layer", "before", "after", "unit", "ratio", "low", "high", "sure"]
     lines += ["", *table(columns, rows, style)] if rows else []
-    return [*lines, "", *_wrap(report.note, style)] if report.note else lines
+    return [*lines, "", *wrap(report.note, style)] if report.note else lines
 
 
 def _brief(side: str) -> str:

@@ -266,7 +266,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
 def test_a_terminal_gets_colors_unless_they_are_declined() -> None:
     program = (
         "import sys; sys.path[:0] = []\n"
-        "from teller_core.tell.text import Style\n"
+        "from teller_core.tell.layout import Style\n"
         "from teller_core.cli import _style\n"
         "print(_style())"
     )

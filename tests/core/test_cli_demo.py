@@ -13,7 +13,7 @@ from mcp import Client
 from teller_core import cli
 from teller_core.cli import Verbs
 from teller_core.lab.conversation import Talk, _converse, _questions, _reveal
-from teller_core.tell.text import Style
+from teller_core.tell.layout import Style
 from teller_mcp.server import build_server
 
 
@@ -95,4 +95,3 @@ def test_serving_becomes_the_server(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "it is no folder" in done.stderr
-

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from teller_core.data.report import CapturesReport, DemoReport, TruthReport
-from teller_core.tell.text import Style, milliseconds, page, plain, table
+from teller_core.tell.layout import Style, milliseconds, plain, table
+from teller_core.tell.text import page
 
 PLAIN = Style(width=80)
 
