@@ -13,7 +13,9 @@ from pydantic.fields import FieldInfo
 
 from teller_core import cli
 from teller_core.data import report
+from teller_core.data.causes import causes as taxonomy
 from teller_core.ingest.reading import FORMATS, UNTRIED
+from teller_core.judge.rules import RULES
 from teller_mcp.tools import TOOLS
 
 README = Path(__file__).parent.parent / "README.md"
@@ -63,6 +65,12 @@ def formats() -> str:
     return _table(("format", "what it is"), rows)
 
 
+def causes() -> str:
+    """One row a cause that has a rule, and so can be named."""
+    rows = [(f"`{key}`", table[key].title, f"T{table[key].tier}") for table in [taxonomy()] for key in RULES]
+    return _table(("cause", "what it is", "from tier"), rows)
+
+
 def tools() -> str:
     """One row a tool of the server."""
     rows = [
@@ -72,7 +80,7 @@ def tools() -> str:
     return _table(("tool", "answers"), rows)
 
 
-TABLES = {"commands": commands, "answers": answers, "formats": formats, "tools": tools}
+TABLES = {"commands": commands, "answers": answers, "causes": causes, "formats": formats, "tools": tools}
 
 
 def written(text: str) -> str:
