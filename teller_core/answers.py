@@ -36,6 +36,8 @@ from teller_core.tell.slow import slow_report
 
 TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
 HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
+SHORTEST_SLO_MS, LONGEST_SLO_MS = 1e-6, 1e12
+"""From the nanosecond in which times are kept to thirty years, which still are int64 ns."""
 SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
 """What slicing, and explaining an operator, need of every span."""
 
@@ -55,6 +57,7 @@ def slow(
     cursor: str | None = None,
 ) -> SlowReport:
     """The requests of a capture, slowest first by ``metric``, and what the slow have in common."""
+    _check_promise(slo_ms)
     found = store.resolve(capture)
     kept = "e2e" if metric == "slo" else metric
     page = store.slow_rows(found, kept, limit, cursor)
@@ -71,6 +74,7 @@ def why(
 
     The answer by end-to-end time was made at import. Another metric, or a promise to keep, is judged now.
     """
+    _check_promise(slo_ms)
     found = store.resolve(capture)
     number = store.request_number(found, request)
     stored = store.answer(found, number)
@@ -81,6 +85,13 @@ def why(
     slo_ns = None if slo_ms is None else round(slo_ms * 1e6)
     tables, numbers = store.capture(found), store.assessment(found)
     return explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored))
+
+
+def _check_promise(slo_ms: float | None) -> None:
+    if slo_ms is not None and not SHORTEST_SLO_MS <= slo_ms <= LONGEST_SLO_MS:
+        raise InputError(
+            "the latency that was promised", "it is no time that a request can take", "Give it in milliseconds"
+        )
 
 
 def causal_slice(

@@ -45,7 +45,7 @@ def _allow(position: int, path: str, roots: Sequence[Path]) -> Path:
     inside = [found for root in roots if (found := _join(root, path)) is not None]
     if not inside:
         raise InputError(which, f"it leads out of the {len(roots)} allowed folder(s)", "Give a path below one of them")
-    found = next((candidate for candidate in inside if candidate.exists()), None)
+    found = next((candidate for candidate in inside if _exists(which, candidate)), None)
     if found is None:
         raise InputError(which, "there is no such file or folder", "Check its spelling; it is relative to a --root")
     if found.is_dir():
@@ -53,6 +53,13 @@ def _allow(position: int, path: str, roots: Sequence[Path]) -> Path:
     elif not found.is_file():
         raise InputError(which, "it is neither a regular file nor a folder", "Name a trace or log file")
     return found
+
+
+def _exists(which: str, path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        raise InputError(which, f"it cannot be looked for ({error.strerror})", "Check the path") from None
 
 
 def _join(root: Path, path: str) -> Path | None:

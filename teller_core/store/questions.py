@@ -14,6 +14,8 @@ from teller_core.store.spans import KIND as SPANS
 from teller_core.store.tables import bound, read_rows, text
 
 METRICS = ("e2e", "ttft", "tpot", "itl_max")
+LARGEST = 2**63 - 1
+"""What SQLite keeps in an integer; Python's own have no end."""
 SUGGESTIONS = 10
 """Names to offer where nothing has the name that was asked for."""
 
@@ -82,6 +84,7 @@ def slow_rows(con: sqlite3.Connection, key: int, metric: str, limit: int, cursor
     if metric not in METRICS:
         raise InputError(f"metric {metric!r}", "no such value is kept", f"Use one of {', '.join(METRICS)}")
     behind, given = _behind(cursor, metric)
+    limit = min(limit, LARGEST - 1)
     found = con.execute(_SLOW.replace("{behind}", behind), (key, metric, *given, limit + 1)).fetchall()
     page = found[:limit]
     rows = [SlowRow(row[0], text(row[1]) or None, *row[2:12]) for row in page]
@@ -166,10 +169,11 @@ def _behind(cursor: str | None, metric: str) -> tuple[str, Sequence[int]]:
     if len(parts) != 3 or parts[0] != metric or not parts[2].isdigit():
         raise InputError("the cursor", "it does not come from this list", "Begin again without a cursor")
     try:
-        request = int(parts[2])
-        if not parts[1]:
-            return "AND x.value IS NULL AND x.request > ?", (request,)
-        value = int(parts[1])
+        value, request = int(parts[1] or 0), int(parts[2])
     except ValueError as error:
         raise InputError("the cursor", "it does not come from this list", "Begin again without a cursor") from error
+    if max(abs(value), request) > LARGEST:
+        raise InputError("the cursor", "it does not come from this list", "Begin again without a cursor")
+    if not parts[1]:
+        return "AND x.value IS NULL AND x.request > ?", (request,)
     return "AND (x.value < ? OR (x.value = ? AND x.request > ?) OR x.value IS NULL)", (value, value, request)

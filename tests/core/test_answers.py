@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.answers import causal_slice, compare
-from teller_core.errors import UnknownName
+from teller_core.answers import causal_slice, compare, slow, why
+from teller_core.errors import InputError, UnknownName
 from teller_core.store.store import Store
 from tests.core.store.made import assessment_of, capture_of, report_of
 
@@ -36,3 +36,14 @@ def test_a_number_that_is_no_request_may_have_been_meant_as_a_step(store: Store)
 def test_a_rank_without_a_trace_is_refused_and_not_shown_empty(store: Store) -> None:
     with pytest.raises(UnknownName, match="the rank: "):
         causal_slice(store, "step 0", rank=99)
+
+
+@pytest.mark.parametrize("slo_ms", [1e308, 1e13, 1e-320, 1e-7])
+def test_a_promise_that_no_request_can_be_held_to_is_refused(store: Store, slo_ms: float) -> None:
+    for ask in (lambda: slow(store, slo_ms=slo_ms), lambda: why(store, "1", slo_ms=slo_ms)):
+        with pytest.raises(InputError, match="no time that a request can take"):
+            ask()
+
+
+def test_a_page_may_be_asked_for_in_any_size(store: Store) -> None:
+    assert slow(store, limit=10**30).rows == slow(store, limit=20).rows

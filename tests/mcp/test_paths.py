@@ -53,6 +53,12 @@ def test_a_folder_with_too_many_entries_is_refused(traces: Path, monkeypatch: py
         allowed(["."], [traces])
 
 
+@pytest.mark.parametrize("path", ["x" * 5000, "x/" * 5000, "x" * 2_000_000])
+def test_a_path_that_no_file_system_takes_is_refused(traces: Path, path: str) -> None:
+    with pytest.raises(InputError, match="path 1: it cannot be looked for"):
+        allowed([path], [traces])
+
+
 @pytest.mark.parametrize("path", ["", " "])
 def test_an_empty_path_is_not_the_folder_itself(traces: Path, path: str) -> None:
     with pytest.raises(InputError, match="path 1: it is empty"):

@@ -128,7 +128,22 @@ def test_the_queue_is_what_the_engine_said_where_it_said_it(store: Store):
 
 
 @pytest.mark.parametrize(
-    "cursor", ["", "x", "e2e.5", "ttft.5.1", "e2e.five.1", "e2e.5.-1", "e2e.5.1.1", "e2e.5.\u00b2", "e2e.9e9.1"]
+    "cursor",
+    [
+        "e2e.5." + "9" * 30,
+        f"e2e.{'9' * 30}.1",
+        f"e2e.-{'9' * 30}.1",
+        "e2e.5." + "9" * 5000,
+        "",
+        "x",
+        "e2e.5",
+        "ttft.5.1",
+        "e2e.five.1",
+        "e2e.5.-1",
+        "e2e.5.1.1",
+        "e2e.5.\u00b2",
+        "e2e.9e9.1",
+    ],
 )
 def test_a_cursor_from_elsewhere_is_refused(store: Store, cursor: str):
     keep(store, "0a", e2e=[1, 2, 3])
