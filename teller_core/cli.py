@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from teller_core.errors import InputError, TellerError
-from teller_core.tell.progress import Told, shown_on
+from teller_core.tell.progress import Told, nobody, shown_on
 
 if TYPE_CHECKING:
     from teller_core.data.report import (
@@ -80,10 +80,10 @@ def _read_into(
     from dataclasses import replace
 
     from teller_core.ingest.reading import read_group
-    from teller_core.pipeline import STAGES, import_paths, silent
+    from teller_core.pipeline import STAGES, import_paths
 
     stages = replace(STAGES, read=partial(read_group, keep_prompts=True)) if keep_prompts else STAGES
-    return import_paths(paths, store, together=together, progress=progress or silent, stages=stages)
+    return import_paths(paths, store, together=together, progress=progress or nobody, stages=stages)
 
 
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
@@ -26,23 +26,14 @@ from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 from teller_core.store.store import Store
 from teller_core.tell.explain import explain
+from teller_core.tell.progress import Told, nobody
 from teller_core.tell.summary import capture_report
 
 if TYPE_CHECKING:
     from teller_core.ingest.reading import Group
 
 
-class Progress(Protocol):
-    """Told what is being done: the stage, how far it is, and how far it goes (0 where nobody knows)."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None: ...
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """A Progress that tells nobody."""
-
-
-def _read(group: "Group", progress: Progress) -> Recording:
+def _read(group: "Group", progress: Told) -> Recording:
     from teller_core.ingest.reading import read_group
 
     return read_group(group, progress)
@@ -76,7 +67,7 @@ def _diagnose(capture: Capture, assessment: Assessment) -> list[WhyReport]:
 class Stages:
     """The stages of an import, in their order."""
 
-    read: Callable[["Group", Progress], Recording] = _read
+    read: Callable[["Group", Told], Recording] = _read
     nest: Callable[[Trace], Tree] = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
     assess: Callable[[Capture], Assessment] = _assess
@@ -92,7 +83,7 @@ def import_paths(
     store: Store,
     *,
     together: bool | None = None,
-    progress: Progress = silent,
+    progress: Told = nobody,
     stages: Stages = STAGES,
 ) -> ImportReport:
     """Read ``paths`` into ``store``. ``together``: join all paths into one capture (True), split every file (False), or
@@ -104,9 +95,7 @@ def import_paths(
     return ImportReport(captures=[import_group(group, store, progress=progress, stages=stages) for group in groups])
 
 
-def import_group(
-    group: "Group", store: Store, *, progress: Progress = silent, stages: Stages = STAGES
-) -> CaptureReport:
+def import_group(group: "Group", store: Store, *, progress: Told = nobody, stages: Stages = STAGES) -> CaptureReport:
     """Read the files of one capture into ``store`` and say what was found."""
     from teller_core.ingest.reading import content_id, hashed
 

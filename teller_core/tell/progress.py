@@ -19,7 +19,7 @@ class Told(Protocol):
 def shown_on(stream: TextIO) -> Generator[Told]:
     """A function that shows progress on ``stream`` where that is a terminal. Nothing of it is left afterwards."""
     if not stream.isatty():
-        yield _nobody
+        yield nobody
         return
     said = ("", -2)
 
@@ -45,5 +45,5 @@ def _line(stage: str, share: int, done: int, total: int) -> str:
     return f"{text[-24:]:<24}  [{'#' * (share // 5):<20}] {share:3d} %  {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
 
 
-def _nobody(stage: str, done: int, total: int) -> None:
-    pass
+def nobody(stage: str, done: int, total: int) -> None:
+    """A Told that shows nothing."""
