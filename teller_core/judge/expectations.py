@@ -70,12 +70,12 @@ def took(steps: Steps, end: Int64) -> Int64:
     return out
 
 
-def watched(steps: Steps, pauses: Pauses, kinds: Sequence[str] = OBSERVER) -> Mask:
-    """bool a step: whether a pause of one of ``kinds`` overlaps it."""
+def watched(steps: Steps, pauses: Pauses) -> Mask:
+    """bool a step: whether a pause that the recorder made overlaps it."""
     begin, end = steps.begin(), steps.end()
     begin = np.where(begin != UNKNOWN, begin, end)
     hit = np.zeros(len(end), dtype=np.bool_)
-    for i in [i for i, kind in enumerate(pauses.kind) if kind in kinds]:
+    for i in [i for i, kind in enumerate(pauses.kind) if kind in OBSERVER]:
         hit |= (begin < pauses.start[i] + pauses.dur[i]) & (end > pauses.start[i]) & (end != UNKNOWN)
     return hit
 

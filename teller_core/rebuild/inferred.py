@@ -65,7 +65,7 @@ def _of_life(
     own: Sequence[int],
     mine: Sequence[int],
 ) -> list[Claim]:
-    counts, at = _counts(recording, steps, own)
+    counts, at = _counts(steps, own)
     if not mine or not counts:
         return []
     wants = [_want(recording, entries[i], prompts[i]) for i in mine]
@@ -73,7 +73,7 @@ def _of_life(
     return [claim._replace(step=at[claim.step], request=mine[claim.request]) for claim in claims]
 
 
-def _counts(recording: Recording, steps: Steps, own: Sequence[int]) -> tuple[list[Count | None], list[int]]:
+def _counts(steps: Steps, own: Sequence[int]) -> tuple[list[Count | None], list[int]]:
     """The counts of an engine's steps, None for each line that was lost, and the step that each is of; none without counts."""
     counts: list[Count | None] = []
     at: list[int] = []

@@ -57,7 +57,7 @@ def build_ranks(recording: Recording, trees: Sequence[Tree], traced: Traced) -> 
     for where in sorted(places, key=lambda w: (numbers[w] < 0, numbers[w], w)):
         role = processes[where].role if where in processes else "worker"
         own = [i for i in with_tree if traced.places[i] == where]
-        bare = Rank(numbers[where], where.host, where.pid, role, None, -1, clock_error=_error(numbers[where], places))
+        bare = Rank(numbers[where], where.host, where.pid, role, None, -1, clock_error=_error(places))
         found += [(_with_tree(bare, recording.traces[i][0], trees[i], traced.unix[i]), i) for i in own] or [(bare, -1)]
     return [rank for rank, _ in found], [tree for _, tree in found]
 
@@ -99,8 +99,8 @@ def _with_tree(rank: Rank, file: int, tree: Tree, unix: bool) -> Rank:
     )
 
 
-def _error(number: int, places: Sequence[Place]) -> int:
-    """The first rank is the clock; those of its machine read the same one; of other machines nothing is known yet."""
+def _error(places: Sequence[Place]) -> int:
+    """A single process is the clock; those of one machine read the same one; of other machines nothing is known yet."""
     if len(places) == 1:
         return 0
     return SAME_MACHINE_NS if len({where.host for where in places}) == 1 else UNKNOWN
