@@ -115,5 +115,7 @@ def import_group(group: "Group", store: Store, *, progress: Told = nobody, stage
     answers = [stages.explain(answer) for answer in stages.diagnose(capture, assessment)]
     progress("store", 0, 0)
     report = capture_report(capture, already_known=False, imported_at=datetime.now(UTC).isoformat(timespec="seconds"))
-    store.save(capture, assessment, answers, report)
-    return report
+    if store.save(capture, assessment, answers, report):
+        return report
+    # Another process stored the same content meanwhile: what it said stays.
+    return store.report(capture_id).model_copy(update={"already_known": True})

@@ -4,7 +4,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from teller_core.cli import VERSION, store_path
@@ -21,13 +21,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from teller_mcp.server import build_server
 
-        build_server(store_path(given.db, os.environ), _roots(given.root)).run("stdio")
+        server = build_server(store_path(given.db, os.environ), _roots(given.root))
+        _serve(lambda: server.run("stdio"))
     except TellerError as error:
         print(f"teller-mcp: {error}", file=sys.stderr)  # noqa: T201  # stderr, before the protocol starts
         return 2
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _serve(run: Callable[[], None]) -> None:
+    """``run`` until the client closes the connection, or is gone: an answer that nobody reads is no fault of ours."""
+    try:
+        run()
+    except* BrokenPipeError:
+        # The interpreter flushes once more at exit: let it go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        logging.getLogger("teller").info("the client is gone")
 
 
 def _roots(named: Sequence[Path]) -> Sequence[Path]:

@@ -1,6 +1,7 @@
 """The reports of the core as tool answers: with the next calls that make sense, and cut to what a model can read."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeVar, cast
 
@@ -89,6 +90,9 @@ class CompareAnswer(Answer, CompareReport):
 
 
 A = TypeVar("A", bound=Answer)
+WORD = re.compile(r"(?<!\S)[^\W\d_]+[,.!?]?(?!\S)")
+SENTENCE = 3
+"""Words of letters alone that make a sentence. Operators are called by one or two, with signs, digits and underscores."""
 
 
 def short(capture: str) -> str:
@@ -103,8 +107,10 @@ def then(tool: str, why: str, **arguments: Cell) -> NextCall:
 
 
 def is_plain(name: str) -> bool:
-    """Whether ``name`` may stand in a suggested call: short and printable. Names come out of traces."""
-    return 0 < len(name) <= 120 and name.isprintable()
+    """Whether ``name`` may stand in a suggested call: short, printable and no sentence. Names come out of traces, and somebody
+    may have written one for the model that reads this.
+    """
+    return 0 < len(name) <= 120 and name.isprintable() and len(WORD.findall(name)) < SENTENCE
 
 
 def content_of(answer: Model) -> dict[str, Any]:

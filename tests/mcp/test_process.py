@@ -65,6 +65,30 @@ def test_every_line_on_stdout_is_the_protocols(traces: Path) -> None:
     assert process.returncode == 0
 
 
+def test_a_client_that_is_gone_before_its_answer_is_no_fault(traces: Path) -> None:
+    calls = [
+        {"method": "initialize", "id": 1, "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}},
+        {"method": "notifications/initialized"},
+    ]  # fmt: skip
+    late = {"method": "tools/list", "id": 2}
+    command = [sys.executable, "-m", "teller_mcp", "--root", str(traces), "--db", str(traces / "t.db")]
+    with (
+        (traces / "log").open("w") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **call}) + "\n" for call in calls))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.stdout.close()
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **late}) + "\n")
+        process.stdin.close()
+        assert process.wait(30) == 0
+    told = (traces / "log").read_text()
+    assert "Traceback" not in told and told.endswith("the client is gone\n")
+
+
 def test_a_root_that_is_no_folder_is_refused_before_the_protocol_starts(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "teller_mcp", "--root", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,0 +1,46 @@
+"""From files to the store."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
+from teller_core.data.report import WhyReport
+from teller_core.pipeline import STAGES, import_paths
+from teller_core.store.store import Store
+
+EVENTS = [
+    {"ph": "X", "name": "aten::mm", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * at, "dur": 5} for at in range(9)
+]
+
+
+def trace(folder: Path) -> Path:
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"traceEvents": EVENTS}))
+    return path
+
+
+def test_content_that_another_process_stores_meanwhile_is_already_known(tmp_path: Path) -> None:
+    path = trace(tmp_path)
+
+    def overtaken(capture: Capture, assessment: Assessment) -> list[WhyReport]:
+        with Store.open(tmp_path / "t.db") as other:
+            (report,) = import_paths([path], other).captures
+        assert not report.already_known
+        return STAGES.diagnose(capture, assessment)
+
+    with Store.open(tmp_path / "t.db") as store:
+        (report,) = import_paths([path], store, stages=replace(STAGES, diagnose=overtaken)).captures
+        assert report.already_known
+        assert [known.id for known in store.captures()] == [report.id]
+
+
+def test_progress_is_told_from_the_first_byte_on(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    path = trace(tmp_path)
+    with Store.open(tmp_path / "t.db") as store:
+        import_paths([path], store, progress=lambda stage, done, total: told.append((stage, done, total)))
+    size = path.stat().st_size
+    assert told[0] == ("trace.json", size, size)
+    assert [stage for stage, _, _ in told if stage != "trace.json"] == ["rebuild", "judge", "store"]
