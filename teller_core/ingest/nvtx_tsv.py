@@ -22,7 +22,7 @@ from teller_core.ingest.jsonl import file_lines, text_of
 from teller_core.ingest.rows import Rows
 
 NAME = "nvtx_tsv"
-COLUMNS = {b"A": 4, b"B": 8, b"E": 8, b"S": 8, b"F": 8, b"I": 8, b"T": 3, b"K": 4}
+COLUMNS = {"A": 4, "B": 8, "E": 8, "S": 8, "F": 8, "I": 8, "T": 3, "K": 4}
 STEP_NS = 50_000_000
 """Between two anchors a fifth of a second apart the system's clock is steered by microseconds. More is a jump."""
 
@@ -42,7 +42,7 @@ class Range(NamedTuple):
 
 def sniff(head: bytes) -> bool:
     """Whether the first line is an anchor or an event with as many columns as it must have."""
-    fields = head.split(b"\n", 1)[0].split(b"\t")
+    fields = head.split(b"\n", 1)[0].decode("utf-8", "replace").split("\t")
     return COLUMNS.get(fields[0]) == len(fields) and len(fields) > 2 and fields[1].isdigit()
 
 
@@ -60,7 +60,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     for line, skipped in file_lines(path):
         found.events += 1
         fields = line.rstrip(b"\r").decode("utf-8", "replace").split("\t")
-        numbers = None if skipped or COLUMNS.get(line[:1]) != len(fields) else _numbers(fields)
+        numbers = None if skipped or COLUMNS.get(fields[0]) != len(fields) else _numbers(fields)
         if numbers is None:
             found.problems["bad_line"] += 1
         elif fields[0] == "A":

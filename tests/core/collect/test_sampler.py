@@ -34,7 +34,7 @@ def _samples(tmp_path: Path, code: str) -> tuple[int, list[dict[str, Any]]]:
 def test_work_shows_as_run_time_of_its_process_and_thread(tmp_path: Path) -> None:
     pid, rows = _samples(tmp_path, WORK)
     ran = [row["value"] for row in rows if row["pid"] == pid and row["name"] == "run_ns" and "tid" not in row]
-    assert ran[-1] >= 300_000_000
+    assert ran[-1] >= 200_000_000  # of 300: it ends up to a tenth of a second after it was last looked at
     threads = {row["tid"]: row["value"] for row in rows if row["name"] == "run_ns" and "tid" in row}
     assert max(value for thread, value in threads.items() if thread != pid) > 100_000_000
 
