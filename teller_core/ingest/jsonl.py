@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,7 +44,7 @@ def json_object(line: bytes | str) -> dict[str, Any] | None:
     """The JSON object that ``line`` holds, its fractions as Decimal; None where it holds none."""
     try:
         value: object = _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8"))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, InvalidOperation):  # the last: an exponent beyond what decimal holds
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 

@@ -53,7 +53,7 @@ def _time(row: Mapping[str, Any], near: int) -> tuple[int, int, bool]:
 
 def _resolution(value: int | Decimal) -> int:
     """ns: one unit of the last digit, at least that of a float's microsecond, which drops closing zeros."""
-    digits = len(str(int(abs(value))))
+    digits = value.adjusted() + 1 if isinstance(value, Decimal) else len(str(abs(value)))
     unit = 10**9 if digits <= 11 else 10**6 if digits <= 14 else 10**3 if digits <= 17 else 1
     return min(unit, 1000) if isinstance(value, Decimal) else unit
 

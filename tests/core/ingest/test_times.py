@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import scaled, unix_ns
+from teller_core.ingest.log_json import json_head
 from teller_core.ingest.log_stamps import head, stamp
 from teller_core.ingest.nvtx_tsv import unix
 
@@ -95,3 +96,8 @@ def test_the_clock_of_anchors_keeps_order_and_passes_through_them(
     assert unix(at, anchors).tolist() == [real for _, real in anchors]
     some = np.array(sorted(times), dtype=np.int64) + 10**12
     assert np.all(np.diff(unix(some, anchors)) >= 0)
+
+
+@pytest.mark.parametrize("number", ["1e5000", "1e999999999999999999", "1e9999999999999999999999", "-1e30", "1e-5000"])
+def test_a_number_beyond_any_clock_is_no_time_and_no_fault(number: str) -> None:
+    assert json_head(f'{{"created": {number}, "message": "x"}}', 0) is None
