@@ -11,7 +11,7 @@ def whole(value: object) -> int | None:
     """``value`` as an integer of 64 bits if it is one, or a string of one; None otherwise."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
+    if isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) < 20:
         value = int(value)
     if not isinstance(value, int) or not -(2**63) <= value < 2**63:
         return None
