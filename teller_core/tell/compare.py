@@ -32,6 +32,7 @@ MENTIONED = 3
 """Differences of each direction that the explanation names."""
 LIKENESS = 0.2
 """Two captures that share less than this part of their operators' time run different models or engine versions."""
+END_TO_END = "end to end (e2e)"
 METRICS = {"ttft": "time to first token", "tpot": "time a token", "itl_max": "longest gap", "e2e": "end to end"}
 
 
@@ -84,7 +85,7 @@ def compare_requests(before: RequestView, after: RequestView) -> CompareReport:
         after=f"{after.view.capture.id}/{after.request + 1}",
         kind="requests",
         differences=found,
-        explanation=refusal or _explanation(found),
+        explanation=refusal or f"{_whole(found)}{_explanation([d for d in found if d.what != END_TO_END])}",
         note=refusal or "single requests: an interval says how far like requests of the capture lie apart anyway",
     )
 
@@ -237,6 +238,15 @@ def _explanation(found: Sequence[Difference]) -> str:
     said = [f"More than before: {'; '.join(map(_said, slower[:MENTIONED]))}."] if slower else []
     said += [f"Less than before: {'; '.join(map(_said, faster[:MENTIONED]))}."] if faster else []
     return " ".join(said)
+
+
+def _whole(found: Sequence[Difference]) -> str:
+    """A sentence on what people ask about first, empty where it was not measured in both."""
+    e2e = next((d for d in found if d.what == END_TO_END and d.ratio is not None), None)
+    if e2e is None:
+        return ""
+    apart = "further apart than" if e2e.sure else "no further apart than"
+    return f"{_said(e2e).capitalize()}, {apart} like requests here lie anyway. "
 
 
 def _said(d: Difference) -> str:

@@ -100,6 +100,7 @@ def test_two_requests_are_sure_to_differ_only_beyond_what_like_requests_do() -> 
     far = compare_requests(RequestView(one, 3), RequestView(one, 9))
     assert (near.before, near.after, near.sure) == (100.0, 110.0, False)
     assert named(far, "end to end (e2e)").sure
+    assert far.explanation.startswith("End to end (e2e) 100 -> 300 ms (x3), further apart than like requests")
     assert (far.before, far.after, far.kind) == ("0123456789abcdef/4", "0123456789abcdef/10", "requests")
 
 
