@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from teller_core.data.records import ClientRecord
-from teller_core.ingest.decimals import NS_PER_MS, count, scaled, whole
+from teller_core.ingest.decimals import NS_PER_MS, few, scaled, whole
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import as_object, first_object, objects, text_of
 
@@ -61,8 +61,8 @@ def _record(row: Mapping[str, Any]) -> ClientRecord | None:
         start,
         end,
         token_times=_times(row.get("tok_ns")),
-        prompt_tokens=count(usage.get("prompt_tokens")),
-        output_tokens=count(usage.get("completion_tokens")),
+        prompt_tokens=few(usage.get("prompt_tokens")),
+        output_tokens=few(usage.get("completion_tokens")),
         durations=_durations(metrics),
         error=bool(row.get("err")),
         response_id=text_of(last.get("id")) or None,

@@ -7,6 +7,9 @@ from teller_core.data.table import UNKNOWN
 LARGEST = 2**62
 """No time or count beyond this is believed: sums of two still fit an int64."""
 
+MOST_TOKENS = 10**8
+"""No count of tokens or requests beyond this is believed: ten times the longest context there is. They are kept as int32."""
+
 NS_PER_S, NS_PER_MS, NS_PER_US = 1_000_000_000, 1_000_000, 1_000
 
 
@@ -21,6 +24,12 @@ def count(value: object) -> int | None:
     """``value`` where it is an integer from 0, else None."""
     number = whole(value)
     return number if number is not None and number >= 0 else None
+
+
+def few(value: object) -> int | None:
+    """As :func:`count`, for tokens and requests: at most MOST_TOKENS."""
+    number = count(value)
+    return number if number is not None and number <= MOST_TOKENS else None
 
 
 def scaled(value: object, factor: int) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from teller_core.data.records import Decision, Execution, Pause, Process, RequestFact
 from teller_core.data.trace import Lane, Origin
-from teller_core.ingest.decimals import count, whole
+from teller_core.ingest.decimals import count, few, whole
 from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import first_object, objects, text_of
@@ -109,7 +109,7 @@ def _decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
         cached=_counts(found, row.get("cached")),
         resumed=_ids(row.get("resumed")),
         output=_ids(row["output"]) if isinstance(row.get("output"), list) else None,
-        waiting=count(row.get("waiting")),
+        waiting=few(row.get("waiting")),
         number=count(row.get("n")),
     )
 
@@ -128,7 +128,7 @@ def _added(found: Found, process: Process, row: Row) -> None:
     found.engine = "transformers"
     request = text_of(row.get("rid"))
     found.requests.append(RequestFact(process, row["t"], 0, request, "added"))
-    if (prompt := count(row.get("prompt"))) is not None:
+    if (prompt := few(row.get("prompt"))) is not None:
         found.requests.append(RequestFact(process, row["t"], 0, request, "prompt_tokens", prompt))
 
 
@@ -166,7 +166,7 @@ def _instant(found: Found, rows: Rows, process: Process, row: Row) -> None:
         found.kept += 1
         request = text_of(row.get("rid"))
         found.requests.append(RequestFact(process, row["t"], 0, request, kind))
-        if (tokens := count(row.get("tokens"))) is not None:
+        if (tokens := few(row.get("tokens"))) is not None:
             found.requests.append(RequestFact(process, row["t"], 0, request, "output_tokens", tokens))
     elif row["name"] in ("hook_error", "fr_error", "ctl_error", "hooks_disabled"):
         found.problems["recorder_" + row["name"]] += 1
@@ -197,7 +197,7 @@ def _ids(value: object) -> tuple[str, ...]:
 
 def _counts(found: Found, value: object) -> dict[str, int]:
     counted = cast("dict[str, object]", value if isinstance(value, dict) else {})
-    good = {text_of(key): tokens for key, number in counted.items() if (tokens := count(number)) is not None}
+    good = {text_of(key): tokens for key, number in counted.items() if (tokens := few(number)) is not None}
     if len(good) < len(counted):
         found.problems["bad_token_count"] += len(counted) - len(good)
     return good

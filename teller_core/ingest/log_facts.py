@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from teller_core.data.records import Iteration, Pause, Process, RequestFact
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, scaled
+from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, few, scaled
 from teller_core.ingest.found import Found
 from teller_core.ingest.jsonl import text_of
 
@@ -42,7 +42,8 @@ def _vllm_iteration(found: Found, fields: Fields, line: Line) -> None:
         found.problems["cut_iteration_line"] += 1
         return
     kv = _fraction(fields.get("kv_percent"), 100)
-    engine = int(fields.get("engine", line.engine))
+    named = _number(fields, "engine")
+    engine = line.engine if named is None else named
     found.iterations.append(
         Iteration(
             line.process,
@@ -140,12 +141,12 @@ def _collection(found: Found, fields: Fields, line: Line) -> None:
     """The line is written when the collection ends."""
     dur = _duration(fields["ms"], NS_PER_MS)
     if dur is not None and line.time != UNKNOWN and 0 <= line.resolution <= FINE:
-        found.pauses.append(Pause(line.process, 0, line.time - dur, dur, "gc", int(fields["generation"])))
+        found.pauses.append(Pause(line.process, 0, line.time - dur, dur, "gc", _number(fields, "generation")))
 
 
 def _number(fields: Fields, name: str) -> int | None:
     text = fields.get(name, "")
-    return int(text) if len(text) < 10 and text.isascii() and text.isdigit() else None
+    return few(int(text)) if len(text) < 10 and text.isascii() and text.isdigit() else None
 
 
 def _duration(text: str | None, factor: int) -> int | None:

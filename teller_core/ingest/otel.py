@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from teller_core.data.records import Process, RequestSpan
 from teller_core.errors import FormatError
-from teller_core.ingest.decimals import NS_PER_S, count, scaled
+from teller_core.ingest.decimals import NS_PER_S, count, few, scaled
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import as_object, json_object, objects, text_of
 from teller_core.ingest.source import read_whole
@@ -90,7 +90,7 @@ def _add(found: Found, place: Place, span: _Span) -> None:
     if producer.startswith("vllm"):
         found.engine = "vllm"
     durations = _numbers(span.attributes, LATENCY, NS_PER_S)
-    tokens = _numbers(span.attributes, USAGE, 1)
+    tokens = {key: number for key, number in _numbers(span.attributes, USAGE, 1).items() if few(number) is not None}
     found.spans.append(RequestSpan(name, request, text_of(span.trace_id, 64), begin, stop, durations, tokens, producer))
 
 

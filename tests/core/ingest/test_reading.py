@@ -11,6 +11,8 @@ from teller_core.data.records import Process, Recording
 from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.ingest.planning import Group
 from teller_core.ingest.reading import apart, content_id, plan, read_group
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
 
 DATA = Path(__file__).parents[2] / "data"
 HOST = DATA / "host_records" / "vllm" / "input.jsonl"
@@ -175,3 +177,20 @@ def test_reading_says_how_far_it_is(tmp_path: Path) -> None:
     read_group(group, lambda name, done, size: said.append((name, done, size)))
     assert len(said) == 2
     assert all(name == "server.log" and 0 < done <= size for name, done, size in said)
+
+
+@pytest.mark.parametrize("digits", ["9" * 9, "9" * 30, "9" * 5000, "0" * 5000])
+def test_numbers_of_any_length_in_a_log_are_no_fault(tmp_path: Path, digits: str) -> None:
+    stamp = "INFO 11-29 14:24:53 [core.py:1] "
+    iteration = "{0} context requests, {0} context tokens, {0} generation requests, {0} generation tokens, "
+    lines = [
+        f"{stamp}Engine {digits}: Iteration({digits}): {iteration.format(1)}iteration elapsed time: {digits}.5 ms",
+        f"(EngineCore_DP{digits} pid=7) {stamp}Iteration(1): {iteration.format(digits)}iteration elapsed time: 1.5 ms",
+        f"[2026-11-29 14:24:53 TP{digits}] Prefill batch. #new-seq: {digits}, #new-token: {digits}, #running-req: {digits}",
+        f"{digits}-11-29 14:24:53,{digits} - engine - INFO - {stamp}Engine {digits}: Avg prompt throughput: {digits} tokens/s",
+    ]
+    path = tmp_path / "server.log"
+    path.write_text("\n".join([f"{stamp}ready"] * 4 + lines) + "\n")
+    with Store.open(tmp_path / "t.db") as store:
+        (report,) = import_paths([path], store).captures
+    assert report.log_lines == 8

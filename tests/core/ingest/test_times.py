@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.decimals import scaled, unix_ns
+from teller_core.ingest.decimals import few, scaled, unix_ns
 from teller_core.ingest.log_json import json_head
 from teller_core.ingest.log_stamps import head, stamp
 from teller_core.ingest.nvtx_tsv import unix
@@ -101,3 +101,11 @@ def test_the_clock_of_anchors_keeps_order_and_passes_through_them(
 @pytest.mark.parametrize("number", ["1e5000", "1e999999999999999999", "1e9999999999999999999999", "-1e30", "1e-5000"])
 def test_a_number_beyond_any_clock_is_no_time_and_no_fault(number: str) -> None:
     assert json_head(f'{{"created": {number}, "message": "x"}}', 0) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, 0), (10**8, 10**8), (10**8 + 1, None), (2**31, None), (-1, None), (True, None), ("7", None)],
+)
+def test_a_count_that_no_context_has_is_no_count(value: object, expected: int | None) -> None:
+    assert few(value) == expected
