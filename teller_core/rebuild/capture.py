@@ -129,6 +129,7 @@ def _steps(
         prompts=joined.prompts,
         steps=steps,
         named=joined.parts.named,
+        problems=problems,
     )
     return with_members(steps, guessed, HowKnown.INFERRED, problems), members, guessed
 

@@ -129,8 +129,9 @@ def moves(state: State, count: Count, k: int, wants: Sequence[Want], before: Cou
         decoding = state.decoding + tuple((request, k - 1) for request in done)
         full = tuple(run for run in decoding if k - run[1] >= answer_limit(wants, run[0]))
         left = tuple(run for run in decoding if run not in full) if full else decoding
+        choices = list(_admitted(state, seen, count.context - len(rest)))
         for run in _running(state, left, full, seen):
-            for admitted in _admitted(state, seen, count.context - len(rest)):
+            for admitted in choices:
                 yield _move(state, seen, rest, run=run, admitted=admitted, cost=cost)
 
 
@@ -143,8 +144,9 @@ def _move(state: State, seen: _Seen, rest: _Runs, *, run: _Run, admitted: _Admit
     stay = tuple((request, born + 1) for request, born in run.stay) if run.held else run.stay + resumed
     now = () if run.held else tuple(request for request, _ in run.stay)
     was = () if state.held else tuple(request for request, _ in state.decoding)
-    events = [Event("end", request) for request in was if request not in now]
-    events += [Event("begin", request) for request in now if request not in was]
+    here, there = set(now), set(was)
+    events = [Event("end", request) for request in was if request not in here]
+    events += [Event("begin", request) for request in now if request not in there]
     events += [Event("begin", request) for request, _ in back]
     events += [Event("fill", request) for request, _ in filling]
     after = State(stay + ((PHANTOM, k),) * run.phantoms, filling, evicted, admitted.skipped, admitted.queue, run.held)
@@ -240,7 +242,7 @@ def _off(time: int, count: Count) -> float:
     if not known(time):
         return 0.0
     early, late = count.low - time, time - count.high
-    return min(ODD, max(early, late, 0) / LATE_NS)
+    return min(ODD * LATE_NS, max(early, late, 0)) / LATE_NS
 
 
 def _admitted(state: State, seen: _Seen, new: int) -> Iterator[_Admitted]:
@@ -250,17 +252,18 @@ def _admitted(state: State, seen: _Seen, new: int) -> Iterator[_Admitted]:
             yield _Admitted((), state.skipped, state.queue, 0.0)
         return
     wants = seen.wants
-    waiting, queue = list(state.skipped), state.queue
+    waiting, queue, skipped = list(state.skipped), state.queue, set(state.skipped)
     while queue < len(wants) and wants[queue].arrived <= seen.now.high and len(waiting) < new + 3:
         waiting.append(queue)
         queue += 1
     phantoms = max(0, new - len(waiting))
     for n, some in enumerate(islice(combinations(waiting, new - phantoms), MAX_WAYS)):
         last = max(some, default=-1)
-        jumped = [request for request in waiting if request not in some and request < last]
+        chosen = set(some)
+        jumped = [request for request in waiting if request not in chosen and request < last]
         if n and not state.skipped and all(wants[request].sure for request in jumped):
             continue
-        kept = tuple(r for r in waiting if r not in some and (r < last or r in state.skipped))
+        kept = tuple(r for r in waiting if r not in chosen and (r < last or r in skipped))
         cost = phantoms * ODD + sum(ODD if wants[request].sure else UNLIKELY for request in jumped)
         cost += 0.0 if phantoms else _prompts(some, seen.now, wants)
         yield _Admitted(some + (PHANTOM,) * phantoms, kept, max(last + 1, state.queue), cost)

@@ -1,5 +1,6 @@
 """The recording's side of inference: what is known of steps and requests, per engine, and the claims as a table."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,7 @@ from teller_core.data.records import Recording, RequestFact, known
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.engines import Life
-from teller_core.rebuild.infer import Claim, infer
+from teller_core.rebuild.infer import MOST_WORK, Claim, Inferred, infer
 from teller_core.rebuild.infer_moves import Count, Want
 from teller_core.rebuild.line_of_steps import Slot
 from teller_core.rebuild.request_table import SPAN_TTFT
@@ -32,15 +33,16 @@ def inferred_members(
     prompts: Sequence[int],
     steps: Steps,
     named: frozenset[int],
+    problems: Counter[str],
 ) -> Members:
-    """Pairs of the steps that nobody named requests for.
+    """Pairs of the steps that nobody named requests for; steps that inference gave up on are counted in ``problems``.
 
     An engine is taken as a whole: where requests were recorded for some of its steps, or where several engines might
     have served a request, nothing is claimed.
     """
     claims: list[Claim] = []
     if entries and len({life.engine for life in found}) == 1:
-        taken = 0
+        taken = work = 0
         order = _by_arrival(entries)
         for number, life in enumerate(found):
             own = [step for step, slot in enumerate(slots) if slot.life == number]
@@ -49,7 +51,12 @@ def inferred_members(
             last = number == len(found) - 1
             mine = [i for i in order[taken:] if last or _arrived(entries[i]) <= _high(steps, own[-1])]
             taken += len(mine)
-            claims += _of_life(recording, entries, prompts, steps=steps, own=own, mine=mine)
+            inferred = _of_life(
+                recording, entries, prompts, steps=steps, own=own, mine=mine, most=max(0, MOST_WORK - work)
+            )
+            claims += inferred.claims
+            work += inferred.work
+            problems["too_many_ways_to_tell"] += inferred.given_up
     columns = (
         np.array([(c.step, c.request, c.tokens, 0, int(c.role), -1) for c in claims], dtype=np.int64).reshape(-1, 6).T
     )
@@ -64,13 +71,17 @@ def _of_life(
     steps: Steps,
     own: Sequence[int],
     mine: Sequence[int],
-) -> list[Claim]:
+    most: int,
+) -> Inferred:
     counts, at = _counts(steps, own)
     if not mine or not counts:
-        return []
+        return Inferred([], 0, 0)
     wants = [_want(recording, entries[i], prompts[i]) for i in mine]
-    claims = [claim for claim in infer(counts, wants) if at[claim.step] >= 0]
-    return [claim._replace(step=at[claim.step], request=mine[claim.request]) for claim in claims]
+    inferred = infer(counts, wants, most)
+    claims = [claim for claim in inferred.claims if at[claim.step] >= 0]
+    return inferred._replace(
+        claims=[claim._replace(step=at[claim.step], request=mine[claim.request]) for claim in claims]
+    )
 
 
 def _counts(steps: Steps, own: Sequence[int]) -> tuple[list[Count | None], list[int]]:
