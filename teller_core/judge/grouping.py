@@ -117,14 +117,15 @@ def join(ranks: Sequence[RankSpans]) -> Groups:
     cut = np.cumsum([0, *[len(spans.key) for spans in ranks]])
     into = [joined[low:high].astype(np.int32) for low, high in pairwise(cut.tolist())]
     owner = np.searchsorted(cut, first, side="right") - 1
-    example = [(ranks[int(o)], int(i)) for o, i in zip(owner.tolist(), (first - cut[owner]).tolist(), strict=True)]
+    example = [(int(o), int(i)) for o, i in zip(owner.tolist(), (first - cut[owner]).tolist(), strict=True)]
+    passed: list[dict[int, int]] = [{} for _ in ranks]
     runs = [_runs(spans, to) for spans, to in zip(ranks, into, strict=True)]
     return Groups(
         of=[to[spans.group] for to, spans in zip(into, ranks, strict=True)],
         runs=runs,
         calls=_calls(ranks, into, runs, len(first)),
-        places=[_place(spans, index) for spans, index in example],
-        raw=[spans.tree.trace.names[int(spans.tree.trace.name[spans.example[index]])] for spans, index in example],
+        places=[_place(ranks[rank], index, passed[rank]) for rank, index in example],
+        raw=[_raw(ranks[rank], index) for rank, index in example],
     )
 
 
@@ -150,11 +151,17 @@ def _calls(ranks: Sequence[RankSpans], into: Sequence[Int32], runs: Sequence[Run
     return np.where(ranked.count > 0, np.where(at >= 0, middle, 0.0), np.nan).astype(np.float64)
 
 
-def _place(spans: RankSpans, index: int) -> Place:
+def _raw(spans: RankSpans, index: int) -> str:
+    """What the spans of the rank's own group ``index`` are called in the trace."""
+    trace = spans.tree.trace
+    return trace.names[int(trace.name[spans.example[index]])]
+
+
+def _place(spans: RankSpans, index: int, passed: dict[int, int]) -> Place:
     """What the rank's own group ``index`` is called."""
     row = int(spans.example[index])
     trace = spans.tree.trace
     layer = int(trace.layer[row])
     name = plain_name(trace.names[int(trace.name[row])], layer)
-    place = place_of(spans.tree, row, int(spans.top[row]), int(spans.path[index]))
+    place = place_of(spans.tree, row, int(spans.top[row]), int(spans.path[index]), passed)
     return Place(name, place, layer, int(spans.cls[index]))

@@ -11,6 +11,7 @@ from teller_core.data.tree import ROOT, Tree
 
 KINDS = len(Layer)
 PLACE_LENGTH = 240
+BETWEEN = " > "
 
 
 def symbols(trace: Trace) -> tuple[Int64, Int64]:
@@ -28,20 +29,36 @@ def symbols(trace: Trace) -> tuple[Int64, Int64]:
     return table[index], np.where(frame, 0, table)[index]
 
 
-def place_of(tree: Tree, row: int, top: int, path: int) -> str:
+def place_of(tree: Tree, row: int, top: int, path: int, passed: dict[int, int]) -> str:
     """The chain above ``row`` down from ``top``, as text. What is too long loses its beginning and gains a short hash of the
     whole, so that equal text means an equal place.
+
+    ``passed``: shared by all calls for one tree, empty at first. It remembers what lies above Python frames, so that each
+    is passed over once, however many rows lie below it.
     """
     trace = tree.trace
     names: list[str] = []
+    length = 0
+    above = _above(tree, row, passed)
+    while above != ROOT and above >= top and length <= PLACE_LENGTH + len(BETWEEN):
+        name = plain_name(trace.names[int(trace.name[above])], int(trace.layer[above]))[:NAME_LENGTH]
+        names.append(name)
+        length += len(name) + len(BETWEEN)
+        above = _above(tree, above, passed)
+    text = BETWEEN.join(reversed(names))
+    return text if len(text) <= PLACE_LENGTH else f"{path:016x}{BETWEEN}{text[-PLACE_LENGTH:].partition(BETWEEN)[2]}"
+
+
+def _above(tree: Tree, row: int, passed: dict[int, int]) -> int:
+    """The nearest row above ``row`` that is no Python frame, ROOT where there is none."""
+    trace = tree.trace
+    frames: list[int] = []
     above = int(tree.parent[row])
-    while above != ROOT and above >= top:
-        name, layer = trace.names[int(trace.name[above])], int(trace.layer[above])
-        if not is_frame(name, layer):
-            names.append(plain_name(name, layer)[:NAME_LENGTH])
-        above = int(tree.parent[above])
-    text = " > ".join(reversed(names))
-    return text if len(text) <= PLACE_LENGTH else f"{path:016x} > {text[-PLACE_LENGTH:].partition(' > ')[2]}"
+    while above != ROOT and is_frame(trace.names[int(trace.name[above])], int(trace.layer[above])):
+        frames.append(above)
+        above = passed[above] if above in passed else int(tree.parent[above])
+    passed.update(dict.fromkeys(frames, above))
+    return above
 
 
 def step_rows(rows: int, step: Int32, low: Int32, high: Int32) -> tuple[Int32, Int32]:
