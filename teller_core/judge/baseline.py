@@ -202,13 +202,18 @@ def _table(parts: _Parts, groups: Groups, classes: Classes, trend: Trend) -> Bas
         phase=[classes.text[place.cls] for place in mine],
         layer=np.array([place.layer for place in mine], dtype=np.uint8),
         count=parts.count.astype(np.int32),
-        median=np.round(np.exp(parts.median)).astype(np.int64),
+        median=_whole(np.exp(parts.median)),
         spread=parts.spread,
-        total=parts.total.astype(np.int64),
+        total=_whole(np.trunc(parts.total)),
         calls=np.where(parts.nth >= 0, 1.0, groups.calls[parts.group]),
         slope=trend.slope[parts.group],
         pivot=trend.pivot[parts.group],
     )
+
+
+def _whole(ns: Float64) -> Int64:
+    """int64 ns, at most the last float64 before 2**63: a damaged trace may claim spans of centuries."""
+    return np.round(np.clip(ns, 0, np.nextafter(2.0**63, 0))).astype(np.int64)
 
 
 def _nth_text(place: str, nth: int) -> str:

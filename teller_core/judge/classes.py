@@ -14,6 +14,8 @@ SPREAD_OF_TOKENS = 0.4
 SLACK = 0.25
 """Log: two classes agree where they differ by a quarter more than their work."""
 HALF = 4
+LARGEST = 2**30
+"""Tokens of the largest padded step: no engine computes more, and a damaged file may claim any number."""
 """Steps needed on each side of a class's middle to learn how durations grow with tokens."""
 
 
@@ -47,7 +49,8 @@ class Classes:
 def padded(steps: Steps) -> Int32:
     """int32 a step: its tokens padded to a power of two, as graphs pad them; -1 where not known."""
     tokens = _tokens(steps)
-    return np.where(tokens > 0, 2.0 ** np.ceil(np.log2(np.maximum(tokens, 1))), -1).astype(np.int32)
+    power = np.ceil(np.log2(np.clip(tokens, 1, LARGEST)))
+    return np.where(tokens > 0, 2.0**power, -1).astype(np.int32)
 
 
 def classify(steps: Steps, work: StepWork) -> Classes:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teller_core.data.trace import Layer
 from teller_core.judge.baseline import Spans, learn
-from teller_core.judge.classes import classify
+from teller_core.judge.classes import classify, padded
 from teller_core.judge.robust import NORMAL_MAD, factorize, grouped, medians
-from tests.core.judge.service import Work, service
+from tests.core.judge.service import MS, Rows, Work, service, steps_table
 
 VALUES = st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1e6, width=32)), min_size=1, max_size=60)
 
@@ -132,3 +133,19 @@ def test_a_capture_without_a_profile_has_no_baselines() -> None:
     bare = replace(capture, ranks=[replace(rank, tree=None) for rank in capture.ranks])
     table, found = learn(bare, classify(capture.steps, capture.work))
     assert (table.name, found) == ([], [])
+
+
+def test_steps_of_more_tokens_than_any_engine_computes_are_padded_to_the_most() -> None:
+    steps = [Work(context=2**31 - 1, generation=2**31 - 1) for _ in range(3)]
+    table = steps_table(steps, np.arange(3) * MS, np.arange(3) * MS + 1)
+    assert padded(table).tolist() == [2**30] * 3
+
+
+def test_times_that_no_number_holds_together_are_told_as_the_longest_there_is() -> None:
+    rows = Rows()
+    for i in range(9):
+        rows.leaf("aten::mm", Layer.OPERATOR, i, 2**62)
+    made = service([Work(profiled=False)])
+    told, _ = learn(replace(made, ranks=[replace(made.ranks[0], tree=rows.tree())]), classify(made.steps, made.work))
+    assert told.total.tolist() == [2**63 - 1024]
+    assert told.median[0] == pytest.approx(2**62, rel=1e-5)
