@@ -12,7 +12,7 @@ A stage is swapped with ``replace(STAGES, assess=mine)``. Stages that compile co
 an answer from the store never pays for reading.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,10 +57,10 @@ def _assess(capture: Capture) -> Assessment:
     return assess(capture)
 
 
-def _diagnose(capture: Capture, assessment: Assessment) -> list[WhyReport]:
-    from teller_core.judge.diagnose import diagnose_all
+def _diagnose(capture: Capture, assessment: Assessment) -> Iterable[WhyReport]:
+    from teller_core.judge.diagnose import diagnose_each
 
-    return diagnose_all(capture, assessment)
+    return diagnose_each(capture, assessment)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Stages:
     nest: Callable[[Trace], Tree] = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
     assess: Callable[[Capture], Assessment] = _assess
-    diagnose: Callable[[Capture, Assessment], list[WhyReport]] = _diagnose
+    diagnose: Callable[[Capture, Assessment], Iterable[WhyReport]] = _diagnose
     explain: Callable[[WhyReport], WhyReport] = explain
 
 
@@ -112,7 +112,10 @@ def import_group(group: "Group", store: Store, *, progress: Told = nobody, stage
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
     assessment = stages.assess(capture)
-    answers = [stages.explain(answer) for answer in stages.diagnose(capture, assessment)]
+    answers: list[WhyReport] = []
+    for answer in stages.diagnose(capture, assessment):
+        answers.append(stages.explain(answer))
+        progress("judge", len(answers), len(capture.requests.number))
     progress("store", 0, 0)
     report = capture_report(capture, already_known=False, imported_at=datetime.now(UTC).isoformat(timespec="seconds"))
     if store.save(capture, assessment, answers, report):

@@ -1,6 +1,6 @@
 """From numbers to a verdict on one request: which causes cost it how much, how sure that is, and what was not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from teller_core.data.assessment import Assessment
@@ -58,8 +58,14 @@ class _Said(NamedTuple):
 
 def diagnose_all(capture: Capture, assessment: Assessment) -> list[WhyReport]:
     """The answer for every request of the capture, by end-to-end time, in their order."""
+    return list(diagnose_each(capture, assessment))
+
+
+def diagnose_each(capture: Capture, assessment: Assessment) -> Iterator[WhyReport]:
+    """:func:`diagnose_all`, each answer when it is asked for."""
     case = prepare(capture, assessment)
-    return [judge(case, request) for request in range(len(capture.requests.number))]
+    for request in range(len(capture.requests.number)):
+        yield judge(case, request)
 
 
 def diagnose(

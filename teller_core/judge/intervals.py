@@ -67,16 +67,25 @@ def overlap(spans: Spans, low: int, high: int) -> int:
 
 def overlaps(spans: Spans, low: Int64, high: Int64) -> Int64:
     """int64 ns: how much of ``spans`` lies inside each ``[low, high)``."""
-    return _covered_before(spans, high) - _covered_before(spans, low)
+    if not len(low):
+        return np.zeros(0, np.int64)
+    near = clip(spans, int(low.min()), int(max(low.max(), high.max())))
+    return _covered_before(near, high) - _covered_before(near, low)
 
 
 def common(a: Spans, b: Spans) -> Spans:
     """The time that both cover."""
+    if not (len(a.start) and len(b.start)):
+        return EMPTY
+    a, b = clip(a, int(b.start[0]), int(b.stop[-1])), clip(b, int(a.start[0]), int(a.stop[-1]))
     return _pick(a, b, inside=True)
 
 
 def without(a: Spans, b: Spans) -> Spans:
     """The time of ``a`` that ``b`` does not cover."""
+    if not len(a.start):
+        return EMPTY
+    b = clip(b, int(a.start[0]), int(a.stop[-1]))
     return _pick(a, b, inside=False)
 
 

@@ -105,7 +105,7 @@ def _evicted(case: Case, request: int, own: Spans, step: Int32, recomputed: Int3
     back = (recomputed[1:] > 0) & (recomputed[:-1] <= 0)
     missing = int(case.capture.requests.preemptions[request]) - int(back.sum())
     if missing > 0:
-        evictions = np.append(0, np.cumsum(case.capture.steps.preempted.clip(0)))
+        evictions = case.once("evictions", lambda case: np.append(0, np.cumsum(case.capture.steps.preempted.clip(0))))
         between = evictions[step[1:]] - evictions[np.minimum(step[:-1] + 1, step[1:])]
         gap = np.where((between > 0) & ~back, own.start[1:] - own.stop[:-1], 0)
         longest = np.argsort(gap)[-missing:]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from teller_core.data.causes import cause
 from teller_core.judge.breakdown import phase_ns
+from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene
 
 SMALL = 0.1
@@ -82,8 +83,13 @@ def _gateway(scene: Scene, ns: int) -> str | None:
 
 
 def _straggler(scene: Scene, ns: int) -> str | None:
-    late = scene.case.capture.collectives.late
-    return "no rank came last in a time that the clocks allow to tell" if len(late) and (late < 0).all() else None
+    nobody = scene.case.once("nobody late", _nobody_late)
+    return "no rank came last in a time that the clocks allow to tell" if nobody else None
+
+
+def _nobody_late(case: Case) -> bool:
+    late = case.capture.collectives.late
+    return bool(len(late)) and bool((late < 0).all())
 
 
 def _cold(scene: Scene, ns: int) -> str | None:

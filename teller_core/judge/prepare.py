@@ -1,9 +1,9 @@
 """One capture made ready for many diagnoses: indexes that every request would otherwise build again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ OPENING = 2
 """The steps in which a profiler allocates its buffers and looks up what it sees for the first time."""
 MIN_STEPS = 8
 """Fewer steps than this say nothing about what a step usually takes."""
+Measured = TypeVar("Measured")
 EMPTY_ROWS = np.empty(0, np.int64)
 
 
@@ -130,6 +131,12 @@ class Case:
     """Those among them in which a profile was just beginning: it sets itself up in its first steps."""
     measured: dict[str, Any] = field(default_factory=dict[str, Any])
     """Measured once a capture by who needs it, by name."""
+
+    def once(self, name: str, measure: "Callable[[Case], Measured]") -> Measured:
+        """What ``measure`` says of this case, measured when it is first asked for."""
+        if name not in self.measured:
+            self.measured[name] = measure(self)
+        return self.measured[name]
 
 
 def prepare(capture: Capture, assessment: Assessment) -> Case:

@@ -61,9 +61,7 @@ def resources(case: Case, life: Life) -> list[Part]:
 
 def splits(case: Case) -> Splits:
     """The resources of all profiled steps, measured once a capture."""
-    if "splits" not in case.measured:
-        case.measured["splits"] = _measure(case)
-    return case.measured["splits"]
+    return case.once("splits", _measure)
 
 
 def _part(name: str, ns: int, split: Splits, step: Int32, ranks: Sequence[Rank]) -> Part:

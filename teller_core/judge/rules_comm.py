@@ -4,6 +4,7 @@ A collective's shortest time over its ranks is its transfer; what other ranks to
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from teller_core.judge.intervals import overlaps
 from teller_core.judge.prepare import CALM, EMPTY_ROWS, Case
 from teller_core.judge.robust import NORMAL_MAD
 from teller_core.judge.scene import Scene
+from teller_core.judge.windows import keyed
 
 SLOWER = 3.0
 """A link is degraded where messages take at least this many times what they take in the capture's calm steps,"""
@@ -43,26 +45,19 @@ class Link:
 
 def link(case: Case) -> Link:
     """The collectives of every step, measured once a capture."""
-    if "link" not in case.measured:
-        case.measured["link"] = _link(case)
-    return case.measured["link"]
+    return case.once("link", _link)
 
 
 def degraded_link(scene: Scene) -> Clue | None:
     """Collectives took several times their calm time on all ranks alike, the last one to arrive included."""
-    seen = link(scene.case)
-    slow = _slow(seen)
-    if not slow.any():
+    seen, alike = link(scene.case), scene.case.once("slow alike", _slow_alike)
+    if alike is None:
         return None
-    alike = slow & (seen.ranks > 1) & (seen.transfer >= ALIKE * seen.longest)
-    mine = alike & np.isin(seen.step, scene.life.step)
-    if not alike.any():
-        return None
-    added = (seen.transfer - seen.count * seen.calm).astype(np.int64)
-    ns = int(added[mine].sum()) + _unseen(scene, seen, alike, added)
-    rows = np.flatnonzero(mine if mine.any() else alike)
-    worst = int(rows[np.argmax(seen.transfer[rows])])
-    scope = "this_request" if mine.any() else "similar_steps"
+    own = _own(scene, seen)
+    mine = own[alike.mask[own]]
+    ns = int(alike.added[mine].sum()) + _unseen(scene, seen, alike)
+    worst = int(mine[np.argmax(seen.transfer[mine])]) if len(mine) else alike.worst
+    scope = "this_request" if len(mine) else "similar_steps"
     each = float(seen.transfer[worst] / seen.count[worst])
     evidence = [
         cost("collectives beyond their calm time in its steps", ns, kind="collective", scope=scope),
@@ -84,13 +79,15 @@ def degraded_link(scene: Scene) -> Clue | None:
 def straggler_rank(scene: Scene) -> Clue | None:
     """The ranks of its steps waited in their collectives, most often for the same one."""
     table = scene.case.capture.collectives
-    mine = np.isin(table.step, scene.life.step) & (table.wait != UNKNOWN) & (table.late >= 0)
-    if not mine.any():
+    rows = scene.case.once("collectives", lambda case: keyed(case.capture.collectives.step.astype(np.int64)))
+    mine = rows.of(scene.life.step.astype(np.int64))
+    mine = mine[(table.wait[mine] != UNKNOWN) & (table.late[mine] >= 0)]
+    if not len(mine):
         return None
     who, times = np.unique(table.late[mine], return_counts=True)
     late, share = int(who[np.argmax(times)]), float(times.max() / times.sum())
-    waiting = mine & (table.late == late) & (table.rank != late)
-    if share < SAME_RANK or not waiting.any():
+    waiting = mine[(table.late[mine] == late) & (table.rank[mine] != late)]
+    if share < SAME_RANK or not len(waiting):
         return None
     waited, whole = int(table.wait[waiting].sum()), int(table.dur[waiting].sum())
     if waited < WAITED * whole:
@@ -106,11 +103,10 @@ def straggler_rank(scene: Scene) -> Clue | None:
 
 def fabric_fallback(scene: Scene) -> Clue | None:
     """The log says that the ranks talk over sockets, and collectives take much of its steps."""
-    lines = scene.case.capture.lines
-    rows = [row for row in scene.case.lines.get("nccl.net", EMPTY_ROWS).tolist() if '"Socket"' in lines.fields[row]]
+    rows = scene.case.once("sockets", _sockets)
     seen = link(scene.case)
-    mine = np.isin(seen.step, scene.life.step)
-    if not rows or not mine.any():
+    mine = _own(scene, seen)
+    if not rows or not len(mine):
         return None
     ns = int(seen.transfer[mine].sum())
     evidence = [cost("collectives in its steps", ns, kind="collective")]
@@ -152,15 +148,57 @@ def _slow(seen: Link) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     return each >= np.log(max(seen.calm, 1.0)) + max(np.log(SLOWER), SURPRISE * spread)
 
 
-def _unseen(scene: Scene, seen: Link, alike: "np.ndarray[tuple[int], np.dtype[np.bool_]]", added: Int64) -> int:
+class _Alike(NamedTuple):
+    """Steps of a Link that were slow on all ranks alike: ``mask`` bool and ``added`` int64 ns beyond the calm time, a row of the
+    link each; ``worst``: the row with the longest; ``took``, ``usual`` ns: what such a step takes and what it adds, medians.
+    """
+
+    mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    added: Int64
+    worst: int
+    took: int
+    usual: int
+
+
+def _slow_alike(case: Case) -> _Alike | None:
+    seen = link(case)
+    mask = _slow(seen) & (seen.ranks > 1) & (seen.transfer >= ALIKE * seen.longest)
+    if not mask.any():
+        return None
+    added = (seen.transfer - seen.count * seen.calm).astype(np.int64)
+    rows, took = np.flatnonzero(mask), case.took[seen.step[mask]]
+    known = took[took != UNKNOWN]
+    return _Alike(
+        mask=mask,
+        added=added,
+        worst=int(rows[np.argmax(seen.transfer[rows])]),
+        took=int(np.median(known)) if len(known) else UNKNOWN,
+        usual=int(np.median(added[mask])),
+    )
+
+
+def _sockets(case: Case) -> list[int]:
+    """Log lines in which NCCL says that it chose sockets."""
+    fields = case.capture.lines.fields
+    return [row for row in case.lines.get("nccl.net", EMPTY_ROWS).tolist() if '"Socket"' in fields[row]]
+
+
+def _own(scene: Scene, seen: Link) -> Int64:
+    """int64: the rows of the link that are steps of the request."""
+    step = np.unique(scene.life.step).astype(np.int64)
+    at = np.searchsorted(seen.step, step)
+    there = at < len(seen.step)
+    at, step = at[there], step[there]
+    return at[seen.step[at] == step].astype(np.int64)
+
+
+def _unseen(scene: Scene, seen: Link, alike: _Alike) -> int:
     """ns for the request's steps that no profile overlaps: those as slow as the profiled slow ones are taken to be like them."""
-    took = scene.case.took[seen.step[alike]]
-    slow = int(np.median(took[took != UNKNOWN])) if (took != UNKNOWN).any() else UNKNOWN
-    unseen = scene.life.step[~np.isin(scene.life.step, seen.step)]
+    slow, usual = alike.took, alike.usual
+    unseen = scene.life.step[~np.isin(scene.life.step, seen.step[_own(scene, seen)])]
     mine = scene.case.took[unseen]
     if slow == UNKNOWN or not len(mine):
         return 0
-    usual = int(np.median(added[alike]))
     begin, stop = scene.case.begin[unseen], scene.case.stop[unseen]
     inside = (begin >= scene.low) & (begin < scene.high) & (overlaps(scene.case.stalls, begin, stop) == 0)
     return int((inside & (2 * mine >= slow)).sum()) * usual

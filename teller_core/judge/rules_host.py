@@ -8,7 +8,9 @@ from teller_core.data.trace import Layer
 from teller_core.judge.evidence import COUNTED, RECORDED, SAMPLED, Clue, cost, count, ms, step_item
 from teller_core.judge.holds import Bool
 from teller_core.judge.intervals import common, overlaps, span
+from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene
+from teller_core.judge.windows import Keyed, Windows, keyed, windows
 
 ONE_OPERATOR = 0.5
 """One operator is to blame where it has this share of all that suspicious spans add: starvation spreads over all of them."""
@@ -102,13 +104,13 @@ def slow_operator(scene: Scene) -> Clue | None:
     rows, scope = found
     table = scene.case.assessment.candidates
     by_name: dict[str, int] = {}
-    for row in rows.tolist():
+    for row in rows:
         by_name[table.name[row]] = by_name.get(table.name[row], 0) + max(int(table.excess[row]), 0)
     name, added = max(by_name.items(), key=lambda item: item[1])
     everything = sum(by_name.values())
     if not everything or added < ONE_OPERATOR * everything:
         return None
-    mine = [row for row in rows.tolist() if table.name[row] == name]
+    mine = [row for row in rows if table.name[row] == name]
     worst = max(mine, key=lambda row: int(table.excess[row]))
     left = int(scene.holds.rest[~scene.holds.gap].sum())
     often = len(set(table.step[mine].tolist())) >= OFTEN and added >= SEEN * left
@@ -205,9 +207,17 @@ def _front(scene: Scene, kind: str) -> int:
 
 def _pauses(scene: Scene, kind: str) -> list[int]:
     """Pauses of the service of one kind that touch the metric's stretch."""
-    pauses = scene.case.capture.pauses
-    touching = (pauses.start < scene.high) & (pauses.start + pauses.dur > scene.low)
-    return [row for row in np.flatnonzero(touching).tolist() if pauses.kind[row] == kind]
+    found = scene.case.once("pauses by time", _pauses_by_time).get(kind)
+    return found.touching(scene.low + 1, scene.high - 1).tolist() if found is not None and scene.span else []
+
+
+def _pauses_by_time(case: Case) -> dict[str, Windows]:
+    pauses = case.capture.pauses
+    rows: dict[str, list[int]] = {}
+    for row, kind in enumerate(pauses.kind):
+        rows.setdefault(kind, []).append(row)
+    index = {kind: np.array(found, np.int64) for kind, found in rows.items()}
+    return {kind: windows(at, pauses.start[at], pauses.start[at] + pauses.dur[at]) for kind, at in index.items()}
 
 
 def _worst(scene: Scene, charge: Int64) -> int | None:
@@ -225,19 +235,27 @@ def _worst_item(scene: Scene, charge: Int64) -> list[EvidenceItem]:
     return [step_item(int(held.step[at]), name, int(held.took[at]), int(held.base[at]), own=bool(held.own[at]))]
 
 
-def _suspects(scene: Scene) -> tuple["np.ndarray[tuple[int], np.dtype[np.intp]]", str] | None:
+def _suspects(scene: Scene) -> tuple[list[int], str] | None:
     """Rows of the candidates in its slow steps, else in slow steps near in time; and which of the two."""
-    table, held = scene.case.assessment.candidates, scene.holds
+    held = scene.holds
     slow = held.step[(held.rest > 0) & ~held.gap]
-    if not len(slow) or not len(table.step):
+    if not len(slow):
         return None
-    computing = np.isin(table.layer, (Layer.OPERATOR, Layer.KERNEL))
-    rows = np.flatnonzero(computing & np.isin(table.step, slow))
+    by_step, by_time = scene.case.once("candidates", _candidates)
+    rows = by_step.of(slow)
     if len(rows):
-        return rows, "this_request"
-    begin = scene.case.begin[table.step]
-    near = np.flatnonzero(computing & (table.step >= 0) & (begin >= scene.low) & (begin < scene.high))
-    return (near, "similar_steps") if len(near) else None
+        return rows.tolist(), "this_request"
+    near = by_time.touching(scene.low, scene.high - 1)
+    return (near.tolist(), "similar_steps") if len(near) else None
+
+
+def _candidates(case: Case) -> tuple[Keyed, Windows]:
+    """Suspicious spans that compute, by their step and by its begin."""
+    table = case.assessment.candidates
+    computing = np.isin(table.layer, (Layer.OPERATOR, Layer.KERNEL)) & (table.step >= 0)
+    rows = np.flatnonzero(computing)
+    by_step, begin = keyed(table.step[rows].astype(np.int64)), case.begin[table.step[rows]]
+    return Keyed(by_step.key, rows[by_step.row].astype(np.int64)), windows(rows.astype(np.int64), begin, begin)
 
 
 def _cpu(scene: Scene) -> list[EvidenceItem]:

@@ -1,12 +1,14 @@
 """Rules for causes in the scheduler: waiting for admission, other requests' prompts, evictions, a missed prefix."""
 
 import json
+from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import UNKNOWN
+from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, overlaps, span
+from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene, over_work
 
 DOUBLED = 1.0
@@ -38,7 +40,7 @@ def queue_saturation(scene: Scene) -> Clue | None:
     ns = waited - charged - first
     if ns <= 0:
         return None
-    running, waiting = _load(scene, life.queued)
+    running, waiting = load_at(scene, life.queued)
     evidence = [
         cost("time in the queue that nothing else explains", ns, kind="decision"),
         count("requests running when it arrived", running, unit="requests", scope="capture"),
@@ -71,7 +73,7 @@ def prefill_interference(scene: Scene) -> Clue | None:
     held = scene.holds
     blocking = (held.prompts > 0) & (held.base != UNKNOWN) & (held.took - held.base >= DOUBLED * held.base)
     if scene.metric != "itl_max":  # over many steps ordinary prompts add up to an ordinary load
-        blocking &= held.others >= LONG_TIMES * _usual_prompt(scene)
+        blocking &= held.others >= LONG_TIMES * scene.case.once("usual prompt", _usual_prompt)
     ns = int(held.prompts[blocking].sum())
     if ns <= 0:
         return None
@@ -122,11 +124,10 @@ def kv_preemption(scene: Scene) -> Clue | None:
 def prefix_cache_miss(scene: Scene) -> Clue | None:
     """It found nothing of a prompt that its peers found much of."""
     table, request = scene.case.capture.requests, scene.life.request
-    known = (table.cached_tokens >= 0) & (table.prompt_tokens > 0)
-    if not known[request] or int(table.prompt_tokens[request]) < LONG_PROMPT or np.isnan(scene.case.context_cost):
+    known = int(table.cached_tokens[request]) >= 0
+    if not known or int(table.prompt_tokens[request]) < LONG_PROMPT or np.isnan(scene.case.context_cost):
         return None
-    share = table.cached_tokens[known] / table.prompt_tokens[known]
-    usual, prompt = float(np.median(share)), int(table.prompt_tokens[request])
+    usual, prompt = scene.case.once("cached share", _cached_share), int(table.prompt_tokens[request])
     if usual < SHARED_PREFIX or int(table.cached_tokens[request]) > MISSED * prompt:
         return None
     missed = int(usual * prompt) - int(table.cached_tokens[request])
@@ -141,22 +142,51 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence)
 
 
-def _usual_prompt(scene: Scene) -> float:
+def _cached_share(case: Case) -> float:
+    """The median share of a prompt that was found in the cache, of requests of which it is known (at least one)."""
+    table = case.capture.requests
+    known = (table.cached_tokens >= 0) & (table.prompt_tokens > 0)
+    return float(np.median(table.cached_tokens[known] / table.prompt_tokens[known]))
+
+
+def _usual_prompt(case: Case) -> float:
     """Tokens of the capture's median prompt, 0 where none is known."""
-    prompts = scene.case.capture.requests.prompt_tokens
+    prompts = case.capture.requests.prompt_tokens
     known = prompts[prompts > 0]
     return float(np.median(known)) if len(known) else 0.0
 
 
-def _load(scene: Scene, time: int) -> tuple[int, int]:
+class _Arrivals(NamedTuple):
+    """int64 ns, ascending: when requests began to run and when these were over, when they came and when these began to run."""
+
+    ran: Int64
+    over: Int64
+    came: Int64
+    chosen: Int64
+
+
+def _arrivals(case: Case) -> _Arrivals:
+    table, ends = case.capture.requests, case.ends
+    started = table.scheduled != UNKNOWN
+    ran, came = started & (ends != UNKNOWN), table.queued != UNKNOWN
+    return _Arrivals(
+        np.sort(table.scheduled[ran]),
+        np.sort(np.maximum(table.scheduled, ends)[ran]),
+        np.sort(table.queued[came]),
+        np.sort(np.maximum(table.scheduled, table.queued)[came & started]),
+    )
+
+
+def load_at(scene: Scene, time: int) -> tuple[int, int]:
     """Requests that ran and that waited, besides this one, at a time."""
-    table, ends = scene.case.capture.requests, scene.case.ends
-    others = np.ones(len(table.number), np.bool_)
-    others[scene.life.request] = False
-    started = (table.scheduled != UNKNOWN) & (table.scheduled <= time)
-    waiting = others & (table.queued != UNKNOWN) & (table.queued <= time) & ~started
-    running = others & started & (ends != UNKNOWN) & (ends > time)
-    return int(running.sum()), int(waiting.sum())
+    ran, over, came, chosen = (
+        int(np.searchsorted(times, time, "right")) for times in scene.case.once("arrivals", _arrivals)
+    )
+    table, request = scene.case.capture.requests, scene.life.request
+    queued, scheduled, end = int(table.queued[request]), int(table.scheduled[request]), int(scene.case.ends[request])
+    started = scheduled != UNKNOWN and scheduled <= time
+    own_wait = queued != UNKNOWN and queued <= time and not started
+    return ran - over - int(started and end != UNKNOWN and end > time), came - chosen - int(own_wait)
 
 
 def _first_recompute(scene: Scene) -> int | None:

@@ -1,6 +1,7 @@
 """Rules for causes before, after and around the steps: the front end, the way to it, and what a log line tells."""
 
 import json
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, span
 from teller_core.judge.life import SECOND
-from teller_core.judge.prepare import EMPTY_ROWS
+from teller_core.judge.prepare import EMPTY_ROWS, Case
 from teller_core.judge.scene import Scene, over_work
 
 COLD_STEPS = 3
@@ -19,6 +20,10 @@ COLD_TIMES = 5
 """A first step is cold where it takes this many times what its work asks for later."""
 COLD_WAIT = 1_000_000_000
 """ns that a request must have waited for an engine's very first step before that is called a cold start."""
+FRONT_END, WAY = ("received", "queued"), ("client_start", "received")
+"""The two times between which a request is in the front end, and on the way to it."""
+LEAST_PEERS = 4
+"""Fewer requests than this have no median to be compared with."""
 LAG_TOKENS = 16
 """Fewer tokens than this show no trend of delivery."""
 NEAR = 1_000_000_000
@@ -28,7 +33,7 @@ NEAR = 1_000_000_000
 def input_processing(scene: Scene) -> Clue | None:
     """The front end kept it longer than it keeps most requests."""
     table, life = scene.case.capture.requests, scene.life
-    ns, usual = _beyond(table.received, table.queued, life.request)
+    ns, usual = _beyond(scene, FRONT_END)
     if ns <= 0 or UNKNOWN in (life.received, life.queued) or scene.metric in ("tpot", "itl_max"):
         return None
     kept = life.queued - life.received
@@ -65,8 +70,8 @@ def detok_stream(scene: Scene) -> Clue | None:
 
 def gateway_overhead(scene: Scene) -> Clue | None:
     """It spent longer on the way to the server than most requests."""
-    table, life = scene.case.capture.requests, scene.life
-    before, usual = _beyond(table.client_start, table.received, life.request)
+    life = scene.life
+    before, usual = _beyond(scene, WAY)
     if before <= 0 or scene.metric in ("tpot", "itl_max"):
         return None
     before -= _paused(scene, life.begin, life.received)
@@ -129,9 +134,8 @@ def cold_start(scene: Scene) -> Clue | None:
 def graph_miss(scene: Scene) -> Clue | None:
     """The log says that its decode steps ran without a graph, while others ran with one."""
     lines = scene.case.capture.lines
-    everywhere = scene.case.lines.get("sglang.decode", EMPTY_ROWS).tolist()
     without = [row for row in scene.lines("sglang.decode") if _graph(lines, row) == "False"]
-    if not without or not any(_graph(lines, row) == "True" for row in everywhere):
+    if not without or not scene.case.once("graphs", _graphs):
         return None
     ns = over_work(scene)
     evidence = [
@@ -165,12 +169,32 @@ def _graph(lines: Lines, row: int) -> str | None:
     return json.loads(lines.fields[row]).get("graph")
 
 
-def _beyond(low: Int64, high: Int64, request: int) -> tuple[int, int]:
-    """How much longer than the median request this one took between two times, and the median."""
+def _graphs(case: Case) -> bool:
+    """Whether the log says of any decode step that it ran with a graph."""
+    return any(
+        _graph(case.capture.lines, row) == "True" for row in case.lines.get("sglang.decode", EMPTY_ROWS).tolist()
+    )
+
+
+class _Took(NamedTuple):
+    """What requests took between two times: ``ns`` int64 a request, UNKNOWN where it is not known, and the median."""
+
+    ns: Int64
+    usual: int
+
+
+def _took(case: Case, way: tuple[str, str]) -> _Took:
+    low, high = (getattr(case.capture.requests, name) for name in way)
     known = (low != UNKNOWN) & (high != UNKNOWN)
     known &= (low % SECOND != 0) & (high % SECOND != 0)  # whole seconds of a coarse log would be noise
-    if not known[request] or known.sum() < 4:
-        return 0, 0
-    took = high - low
-    usual = int(np.median(took[known]))
-    return int(took[request]) - usual, usual
+    if known.sum() < LEAST_PEERS:
+        return _Took(np.full(len(known), UNKNOWN), 0)
+    took = np.where(known, high - low, UNKNOWN)
+    return _Took(took, int(np.median(took[known])))
+
+
+def _beyond(scene: Scene, way: tuple[str, str]) -> tuple[int, int]:
+    """How much longer than the median request this one took between two times, and the median; 0 where that is not known."""
+    took = scene.case.once(f"took {way}", lambda case: _took(case, way))
+    mine = int(took.ns[scene.life.request])
+    return (mine - took.usual, took.usual) if mine != UNKNOWN else (0, 0)

@@ -13,6 +13,7 @@ from teller_core.judge.intervals import Spans, overlap
 from teller_core.judge.life import Life, life
 from teller_core.judge.prepare import Case
 from teller_core.judge.resources import resources
+from teller_core.judge.windows import Keyed, Windows, keyed, windows
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,11 @@ class Scene:
 
     def lines(self, rule: str) -> list[int]:
         """Log lines that ``rule`` knows and that may have been written during the request or name it."""
-        lines, rows = self.case.capture.lines, self.case.lines.get(rule)
-        if rows is None or UNKNOWN in (self.low, self.high):
+        if rule not in self.case.lines or UNKNOWN in (self.low, self.high):
             return []
-        time, mine = lines.time[rows], lines.request[rows] == self.life.request
-        during = (time + lines.after[rows].clip(0) >= self.low) & (time - lines.before[rows].clip(0) <= self.high)
-        return rows[during | mine].tolist()
+        by_time, by_request = self.case.once(f"lines {rule}", lambda case: _lines(case, rule))
+        during = by_time.touching(self.low, self.high)
+        return np.union1d(during, by_request.of(np.array([self.life.request], np.int64))).tolist()
 
     def during(self, spans: Spans) -> int:
         """ns of ``spans`` inside the metric's stretch."""
@@ -73,6 +73,14 @@ def scene(case: Case, request: int, metric: Metric) -> Scene:
     """The scene of the request at position ``request``."""
     one = life(case, request)
     return Scene(case, one, metric, *_stretch(case, one, metric))
+
+
+def _lines(case: Case, rule: str) -> tuple[Windows, Keyed]:
+    """The log lines that ``rule`` knows, by when they may have been written and by the request that they name."""
+    lines, rows = case.capture.lines, case.lines[rule]
+    time, named = lines.time[rows], keyed(lines.request[rows].astype(np.int64))
+    low, high = time - lines.before[rows].clip(0), time + lines.after[rows].clip(0)
+    return windows(rows, low, high), Keyed(named.key, rows[named.row])
 
 
 def _stretch(case: Case, one: Life, metric: Metric) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.report import WhyReport
 from teller_core.pipeline import STAGES, import_paths
 from teller_core.store.store import Store
+from tests.core.judge.serving import Ask, serve
 
 EVENTS = [
     {"ph": "X", "name": "aten::mm", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * at, "dur": 5} for at in range(9)
@@ -44,3 +45,17 @@ def test_progress_is_told_from_the_first_byte_on(tmp_path: Path) -> None:
     size = path.stat().st_size
     assert told[0] == ("trace.json", size, size)
     assert [stage for stage, _, _ in told if stage != "trace.json"] == ["rebuild", "judge", "store"]
+
+
+def test_progress_of_judging_counts_requests(tmp_path: Path) -> None:
+    capture, numbers = serve([Ask(40.0 * i, output=3) for i in range(5)])
+    told: list[tuple[str, int, int]] = []
+    mine = replace(STAGES, rebuild=lambda *given: replace(capture, id=given[2]), assess=lambda _: numbers)
+    with Store.open(tmp_path / "t.db") as store:
+        import_paths(
+            [trace(tmp_path)], store, stages=mine, progress=lambda stage, done, total: told.append((stage, done, total))
+        )
+    assert [(done, total) for stage, done, total in told if stage == "judge"] == [
+        (0, 0),
+        *((i, 5) for i in range(1, 6)),
+    ]

@@ -16,6 +16,8 @@ from teller_core.data.table import UNKNOWN
 from teller_core.judge.diagnose import diagnose, diagnose_all, judge
 from teller_core.judge.prepare import prepare
 from teller_core.judge.rules import RULES
+from teller_core.judge.rules_scheduler import load_at
+from teller_core.judge.scene import scene
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
 
 CROWD = [Ask(at * 60) for at in range(40)]
@@ -315,3 +317,35 @@ def test_whole_seconds_of_a_log_are_not_taken_for_time_lost_in_the_front_end() -
         assert {part.ns for part in report.phases if part.part in ("before_server", "front_end")} == {None}
         assert report.verdict == "could_not_tell"
         assert "whole seconds" in report.reason
+
+
+def test_what_one_answer_costs_does_not_grow_with_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Medians over all requests are taken for the first answer and for no other."""
+    case = prepare(*serve([Ask(40.0 * i, output=5) for i in range(60)], [Trouble("gc", 900, 1200, 40)]))
+    judge(case, 0)
+    large: list[int] = []
+    plain = np.median
+
+    def counted(values: np.ndarray, *rest: object, **named: object) -> object:
+        large.append(np.size(values))
+        return plain(values, *rest, **named)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    monkeypatch.setattr(np, "median", counted)
+    for request in range(1, 60):
+        judge(case, request)
+    assert all(size < 60 for size in large)
+
+
+def test_the_load_at_an_arrival_is_what_a_look_at_every_request_counts() -> None:
+    case = prepare(*serve([Ask(15.0 * i, output=20) for i in range(60)], slots=4))
+    table, ends = case.capture.requests, case.ends
+    seen: set[tuple[int, int]] = set()
+    for request in range(60):
+        time = int(table.queued[request])
+        others = np.arange(60) != request
+        running = others & (table.scheduled <= time) & (ends > time)
+        waiting = others & (table.queued <= time) & (table.scheduled > time)
+        told = load_at(scene(case, request, "e2e"), time)
+        assert told == (running.sum(), waiting.sum())
+        seen.add(told)
+    assert len(seen) > 4
