@@ -7,10 +7,13 @@ from typing import Protocol, TextIO
 from teller_core.tell.visible import visible
 
 CLEAR = "\r\x1b[K"
+COUNTED = ("judge",)
+"""Stages that count requests; all others count bytes."""
 
 
 class Told(Protocol):
-    """Called with what is being done, how far it is and how far it goes: bytes, 0 where nobody knows."""
+    """Called with what is being done, how far it is and how far it goes: bytes (requests in COUNTED stages), 0 where
+    nobody knows."""
 
     def __call__(self, stage: str, done: int, total: int) -> None: ...
 
@@ -42,7 +45,8 @@ def _line(stage: str, share: int, done: int, total: int) -> str:
     text = visible(stage[-70:])
     if share < 0:
         return text
-    return f"{text[-24:]:<24}  [{'#' * (share // 5):<20}] {share:3d} %  {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+    how_far = f"{done:,} of {total:,}" if stage in COUNTED else f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+    return f"{text[-24:]:<24}  [{'#' * (share // 5):<20}] {share:3d} %  {how_far}"
 
 
 def nobody(stage: str, done: int, total: int) -> None:

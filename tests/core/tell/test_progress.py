@@ -17,12 +17,14 @@ def test_progress_is_drawn_on_a_terminal_once_a_percent_and_leaves_nothing_behin
         for done in range(3_000_000, 3_000_100):
             tell("a\x1b.json", done, 4_000_000)
         tell("judge", 0, 0)
+        tell("judge", 1_000, 4_000)
     shown = screen.getvalue().split("\r\x1b[K")
     assert shown == [
         "",
         "a .json                   [                    ]   0 %  0 of 4 MB",
         "a .json                   [###############     ]  75 %  3 of 4 MB",
         "judge",
+        "judge                     [#####               ]  25 %  1,000 of 4,000",
         "",
     ]
 
