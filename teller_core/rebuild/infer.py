@@ -47,8 +47,10 @@ MOST_WORK_A_STEP = 500_000
 """Work in one step: about a second. A move is MOVE_WORK and one for each request that it looks at."""
 MOST_WORK = 4_000_000
 """Work in all steps of a recording, to which WORK_A_STEP is added for each step that was recorded."""
-WORK_A_STEP = 500
+WORK_A_STEP = 100
 MOVE_WORK = 32
+CLAIM_WORK = 2
+"""Work for each request of a step, which may be claimed."""
 
 
 class Claim(NamedTuple):
@@ -164,7 +166,7 @@ def _step(
     quiet = count.context == 0 and count.generation > 0
     reached: dict[State, list[_Way]] = defaultdict(list)
     same: dict[State, _Alive] = {}
-    least, untried, work = math.inf, 0.0, 1 + count.context + count.generation
+    least, untried, work = math.inf, 0.0, 1 + CLAIM_WORK * (count.context + count.generation)
     for state, alive in beam.items():
         if quiet and not state.filling and not state.held and k < alive.due and len(state.decoding) == count.generation:
             same[state] = alive
