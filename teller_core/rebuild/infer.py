@@ -264,9 +264,7 @@ def _claims(
     ]
     for request, at in change.items():
         claims += [Claim(step, request, Role.DECODE, 1, share) for step, share in _decoded(at, trust)]
-    return sorted(
-        claim._replace(confidence=min(1.0, float(claim.confidence))) for claim in claims if claim.confidence >= LEAST
-    )
+    return sorted(Claim(*claim[:4], min(1.0, float(claim.confidence))) for claim in claims if claim.confidence >= LEAST)
 
 
 def _decoded(at: dict[int, float], trust: Float64) -> list[tuple[int, float]]:
