@@ -1,6 +1,7 @@
 """From files to the store."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def trace(folder: Path) -> Path:
 def test_content_that_another_process_stores_meanwhile_is_already_known(tmp_path: Path) -> None:
     path = trace(tmp_path)
 
-    def overtaken(capture: Capture, assessment: Assessment) -> list[WhyReport]:
+    def overtaken(capture: Capture, assessment: Assessment) -> Iterable[WhyReport]:
         with Store.open(tmp_path / "t.db") as other:
             (report,) = import_paths([path], other).captures
         assert not report.already_known
