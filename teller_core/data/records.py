@@ -217,14 +217,10 @@ class LogLine(NamedTuple):
     """Line number in the file, from 1."""
 
 
-@dataclass(frozen=True)
-class Recording:
-    """Everything that was read of one capture."""
+@dataclass
+class Records:
+    """The rows of every kind, of one file or of a whole capture. A new kind of row is one line here."""
 
-    files: list[FileRead] = field(default_factory=list[FileRead])
-    traces: list[tuple[int, Trace]] = field(default_factory=list[tuple[int, Trace]])
-    """Each with the position of its file in ``files``."""
-    collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
     decisions: list[Decision] = field(default_factory=list[Decision])
     executions: list[Execution] = field(default_factory=list[Execution])
     iterations: list[Iteration] = field(default_factory=list[Iteration])
@@ -235,9 +231,19 @@ class Recording:
     samples: list[Sample] = field(default_factory=list[Sample])
     metrics: list[Metric] = field(default_factory=list[Metric])
     lines: list[LogLine] = field(default_factory=list[LogLine])
+    collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
     engine: str = ""
     """vllm, sglang, transformers, or empty where nothing says."""
     redactions: int = 0
+
+
+@dataclass
+class Recording(Records):
+    """Everything that was read of one capture."""
+
+    files: list[FileRead] = field(default_factory=list[FileRead])
+    traces: list[tuple[int, Trace]] = field(default_factory=list[tuple[int, Trace]])
+    """Each with the position of its file in ``files``; a file may hold traces of several processes."""
     root: Path = Path()
 
 

@@ -6,20 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from teller_core.data.records import (
-    ClientRecord,
-    CollectiveFact,
-    Decision,
-    Execution,
-    Iteration,
-    LogLine,
-    Metric,
-    Pause,
-    Process,
-    RequestFact,
-    RequestSpan,
-    Sample,
-)
+from teller_core.data.records import Process, Records
 from teller_core.data.trace import Trace
 
 Progress = Callable[[int], None]
@@ -42,7 +29,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Found:
+class Found(Records):
     """What one file held. Readers fill it; positions of lines count from 0 within the file."""
 
     clock: str = "unix"
@@ -50,22 +37,10 @@ class Found:
     kept: int = 0
     other: Counter[str] = field(default_factory=Counter[str])
     problems: Counter[str] = field(default_factory=Counter[str])
-    trace: Trace | None = None
-    decisions: list[Decision] = field(default_factory=list[Decision])
-    executions: list[Execution] = field(default_factory=list[Execution])
-    iterations: list[Iteration] = field(default_factory=list[Iteration])
-    requests: list[RequestFact] = field(default_factory=list[RequestFact])
-    clients: list[ClientRecord] = field(default_factory=list[ClientRecord])
-    spans: list[RequestSpan] = field(default_factory=list[RequestSpan])
-    pauses: list[Pause] = field(default_factory=list[Pause])
-    samples: list[Sample] = field(default_factory=list[Sample])
-    metrics: list[Metric] = field(default_factory=list[Metric])
-    lines: list[LogLine] = field(default_factory=list[LogLine])
-    collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
+    traces: list[Trace] = field(default_factory=list[Trace])
+    """One for each process that the file recorded."""
     processes: list[Process] = field(default_factory=list[Process])
     """Processes whose role or rank the file tells."""
-    engine: str = ""
-    redactions: int = 0
 
 
 Read = Callable[[Path, Place, Progress | None], Found]

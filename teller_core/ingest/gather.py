@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
 
-from teller_core.data.records import FileRead, Iteration, Process, Recording, RequestFact
+from teller_core.data.records import FileRead, Iteration, Process, Recording, Records, RequestFact
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import LARGEST
 from teller_core.ingest.found import Found
 from teller_core.ingest.roles import with_roles
+
+ROWS = tuple(each.name for each in fields(Records) if each.name not in ("engine", "redactions"))
+"""The tables that every file may add to."""
 
 
 @dataclass
@@ -28,23 +31,14 @@ class Gathered:
         recording, first_line = self.recording, len(self.recording.lines)
         position = len(recording.files)
         recording.files.append(file)
-        if found.trace is not None:
-            recording.traces.append((position, found.trace))
-        recording.decisions.extend(found.decisions)
-        recording.executions.extend(found.executions)
-        recording.iterations.extend(
-            fact if fact.line is None else fact._replace(line=fact.line + first_line) for fact in found.iterations
+        recording.traces.extend((position, trace) for trace in found.traces)
+        moved = replace(
+            found,
+            iterations=[_moved(fact, first_line) for fact in found.iterations],
+            requests=[_moved(fact, first_line) for fact in found.requests],
         )
-        recording.requests.extend(
-            fact if fact.line is None else fact._replace(line=fact.line + first_line) for fact in found.requests
-        )
-        recording.clients.extend(found.clients)
-        recording.spans.extend(found.spans)
-        recording.pauses.extend(found.pauses)
-        recording.samples.extend(found.samples)
-        recording.metrics.extend(found.metrics)
-        recording.lines.extend(found.lines)
-        recording.collectives.extend(found.collectives)
+        for kind in ROWS:
+            getattr(recording, kind).extend(getattr(moved, kind))
         self.processes += found.processes
         self.redactions += found.redactions
         if found.engine:
@@ -72,8 +66,7 @@ class Gathered:
         starts += [span.start for span in found.spans[:1]]
         starts += [record.time for record in (*found.samples[:1], *found.collectives[:1])]
         starts += [line.time for line in found.lines[:1]]
-        if found.trace is not None and found.trace.origin.clock == "unix" and len(found.trace):
-            starts.append(int(found.trace.start[0]))
+        starts += [int(trace.start[0]) for trace in found.traces if trace.origin.clock == "unix" and len(trace)]
         known = [start for start in starts if start != UNKNOWN]
         self.times += known[:1]
 
@@ -86,6 +79,12 @@ class _OfLine(Protocol):
 
 
 T = TypeVar("T", bound=_OfLine)
+Fact = TypeVar("Fact", Iteration, RequestFact)
+
+
+def _moved(fact: Fact, lines: int) -> Fact:
+    """``fact`` with the position of its line in the capture, before which other files have ``lines``."""
+    return fact if fact.line is None else fact._replace(line=fact.line + lines)
 
 
 def told_once(facts: Sequence[T], file_of: Sequence[int], key: Callable[[T], object]) -> list[T]:

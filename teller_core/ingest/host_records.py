@@ -61,7 +61,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         else:
             found.problems["unknown_event"] += 1
     found.processes.append(process._replace(role=_role(found)))
-    found.trace = rows.trace(Origin("host_records", "unix", host=place.host or None, pid=process.pid))
+    found.traces += rows.traces(Origin("host_records", "unix", host=place.host or None, pid=process.pid))
     return found
 
 

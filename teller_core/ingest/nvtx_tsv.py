@@ -158,7 +158,7 @@ def _trace(
         lane = Lane(str(origin.pid), str(item.thread), False)
         kept = {key: value for key, value in said.items() if value}
         rows.add(begin, max(0, end - begin), text_of(item.name, 256), lane, category=item.kind, layer=layer, args=kept)
-    found.trace = rows.trace(origin)
+    found.traces += rows.traces(origin)
 
 
 def unix(times: Int64, anchors: list[tuple[int, int]]) -> Int64:

@@ -40,7 +40,7 @@ def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
     pid = trace.origin.pid or pid_of(path)
     host = place.host if place.bundle else trace.origin.host or ""
     trace = replace(trace, origin=replace(trace.origin, host=host or None, pid=pid))
-    found = Found(trace.origin.clock, trace.events_in_file, len(trace), trace=trace)
+    found = Found(clock=trace.origin.clock, events=trace.events_in_file, kept=len(trace), traces=[trace])
     found.other.update(trace.events_other)
     found.problems.update(trace.problems)
     if pid:

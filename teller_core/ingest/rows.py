@@ -47,15 +47,15 @@ class Rows:
             )
         )
 
-    def trace(self, origin: Origin) -> Trace | None:
-        """The rows ordered by start, the longer first, as a Trace; None where there are none."""
+    def traces(self, origin: Origin) -> list[Trace]:
+        """The rows ordered by start, the longer first, as one Trace; none where there are no rows."""
         if not self.times:
-            return None
+            return []
         times = np.array(self.times, dtype=np.int64)
         codes = np.array(self.codes, dtype=np.int32)
         order = np.lexsort((-times[:, 1], times[:, 0]))
         times, codes = times[order], codes[order]
-        return Trace(
+        trace = Trace(
             start=times[:, 0].copy(),
             dur=times[:, 1].copy(),
             name=codes[:, 0].copy(),
@@ -70,3 +70,4 @@ class Rows:
             args=list(self.args),
             origin=origin,
         )
+        return [trace]

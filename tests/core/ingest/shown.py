@@ -30,8 +30,8 @@ def shown(format_: str, found: Found) -> str:
         "lines",
     ):
         lines += [f"{kind.removesuffix('s')} {_record(record)}" for record in getattr(found, kind)]
-    if found.trace is not None:
-        lines += list(_trace(found.trace))
+    for trace in found.traces:
+        lines += list(_trace(trace))
     return "\n".join(lines) + "\n"
 
 

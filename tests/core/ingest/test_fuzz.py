@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teller_core.data.trace import Trace
 from teller_core.errors import TellerError
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.reading import FORMATS
@@ -61,8 +60,8 @@ def check(found: Found | None) -> None:
         assert all(fact.line is None or 0 <= fact.line < len(found.lines) for fact in facts)
     assert all(line.untrusted_text.isprintable() for line in found.lines)
     assert all(-(2**63) <= line.time < 2**63 for line in found.lines)
-    if isinstance(found.trace, Trace):
-        found.trace.check()
+    for trace in found.traces:
+        trace.check()
 
 
 def cut_and_mixed(name: str, draw: Callable[[st.SearchStrategy[bytes]], bytes], data: st.DataObject) -> bytes:

@@ -35,7 +35,9 @@ def rank_tree(
 
 def captured(*trees: Tree, facts: list[CollectiveFact] | None = None) -> Capture:
     files = [FileRead(str(i), "kineto", 1) for i in range(len(trees))]
-    recording = Recording(files, [(i, tree.trace) for i, tree in enumerate(trees)], facts or [])
+    recording = Recording(
+        files=files, traces=[(i, tree.trace) for i, tree in enumerate(trees)], collectives=facts or []
+    )
     capture = rebuild(recording, trees, capture_id="c", name="n")
     capture.check()
     return capture
