@@ -122,6 +122,7 @@ class ClientRecord(NamedTuple):
     request: str
     start: int
     end: int
+    """UNKNOWN where nobody measured it: a table of arrivals, a request that failed."""
     token_times: Sequence[int] = ()
     prompt_tokens: int | None = None
     output_tokens: int | None = None
@@ -129,10 +130,14 @@ class ClientRecord(NamedTuple):
     """ns, from the server's own response, by the producer's names (their origins differ: see the reader)."""
     error: bool = False
     response_id: str | None = None
+    clock: str = "unix"
+    """As ``FileRead.clock``. ``own``: nobody noted when it was sent, so that it begins at 0, beside no other."""
+    ends_only: bool = False
+    """``token_times`` are the first and the last one: the gap between them is none between two tokens."""
 
 
 class RequestSpan(NamedTuple):
-    """One OpenTelemetry span of a request."""
+    """One OpenTelemetry span of a request, or a proxy's record of it."""
 
     name: str
     request: str
@@ -143,6 +148,11 @@ class RequestSpan(NamedTuple):
     """ns, by attribute name."""
     tokens: Mapping[str, int]
     producer: str
+    proxy: bool = False
+    """It was measured on the way to the server, from the proxy's receipt to its last byte sent."""
+    error: bool = False
+    resolution: int = 1
+    """ns: ``start`` and ``end`` may each be late or early by this much, together; their distance is exact."""
 
 
 class Pause(NamedTuple):
