@@ -3,68 +3,23 @@
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from teller_core.data.records import FileRead, Process, Recording
+from teller_core.data.records import FileRead, Recording
 from teller_core.errors import FormatError, InputError, LimitError, TellerError
-from teller_core.ingest import (
-    bundle_file,
-    client_records,
-    engine_log,
-    flight_recorder_json,
-    host_records,
-    kineto,
-    nvtx_tsv,
-    otel,
-    planning,
-    prometheus,
-    samples,
-)
-from teller_core.ingest.file_names import pid_of
-from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
+from teller_core.ingest import engine_log, planning
+from teller_core.ingest.formats import FORMATS, UNTRIED, reader_of, sniffed
+from teller_core.ingest.found import Found, Place, Progress, Read
 from teller_core.ingest.gather import Gathered
 from teller_core.ingest.planning import Group, hosts_of, is_bundle, shown_name
 from teller_core.ingest.source import read_head
 
-__all__ = ["FORMATS", "Group", "apart", "content_id", "hashed", "plan", "read_group"]
+__all__ = ["FORMATS", "UNTRIED", "Group", "apart", "content_id", "hashed", "plan", "read_group"]
 
 HASH_BLOCK = 1 << 20
 AT_HAND = "Name traces, logs or a recorded bundle"
 GroupProgress = Callable[[str, int, int], None]
-
-
-def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
-    trace = kineto.read(path, progress=progress)
-    pid = trace.origin.pid or pid_of(path)
-    host = place.host if place.bundle else trace.origin.host or ""
-    trace = replace(trace, origin=replace(trace.origin, host=host or None, pid=pid))
-    found = Found(clock=trace.origin.clock, events=trace.events_in_file, kept=len(trace), traces=[trace])
-    found.other.update(trace.events_other)
-    found.problems.update(trace.problems)
-    if pid:
-        found.processes.append(Process(host, pid, rank=trace.origin.rank))
-    return found
-
-
-FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
-    (bundle_file.NAME, bundle_file.sniff, bundle_file.read),
-    (host_records.NAME, host_records.sniff, host_records.read),
-    (samples.NAME, samples.sniff, samples.read),
-    (client_records.NAME, client_records.sniff, client_records.read),
-    (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
-    (otel.NAME, otel.sniff, otel.read),
-    (otel.OTLP, otel.sniff_otlp, otel.read_otlp),
-    (flight_recorder_json.NAME, flight_recorder_json.sniff, flight_recorder_json.read),
-    ("kineto", kineto.sniff, _kineto),
-    (prometheus.NAME, prometheus.sniff, prometheus.read),
-    (engine_log.NAME, engine_log.sniff, engine_log.read),
-)
-"""(name, sniff, read) in the order in which they are asked. A format is one file and one line here."""
-
-UNTRIED = frozenset({otel.OTLP})
-"""Formats whose reader has never seen a real file: the README says so."""
 
 
 def plan(paths: Sequence[Path], together: bool = False) -> list[Group]:
@@ -149,8 +104,8 @@ def content_id(group: Group) -> str:
 
 def format_of(path: Path) -> tuple[str, Read] | None:
     """(name, reader) of the format of ``path``; None where it is of none. Errors: InputError, FormatError, LimitError."""
-    head = read_head(path)
-    return next(((name, read) for name, sniff, read in FORMATS if sniff(head)), None)
+    name = sniffed(read_head(path))
+    return (name, reader_of(name)) if name else None
 
 
 def _recognized(group: Group, recording: Recording) -> dict[Path, tuple[str, Read]]:

@@ -1,0 +1,62 @@
+"""The formats that can be read, in the order in which a file is tried. A format is one file and one line here."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from teller_core.data.records import Process
+from teller_core.ingest import (
+    bundle_file,
+    client_records,
+    engine_log,
+    flight_recorder_json,
+    host_records,
+    kineto,
+    nvtx_tsv,
+    otel,
+    prometheus,
+    samples,
+)
+from teller_core.ingest.file_names import pid_of
+from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
+
+
+def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
+    trace = kineto.read(path, progress=progress)
+    pid = trace.origin.pid or pid_of(path)
+    host = place.host if place.bundle else trace.origin.host or ""
+    trace = replace(trace, origin=replace(trace.origin, host=host or None, pid=pid))
+    found = Found(clock=trace.origin.clock, events=trace.events_in_file, kept=len(trace), traces=[trace])
+    found.other.update(trace.events_other)
+    found.problems.update(trace.problems)
+    if pid:
+        found.processes.append(Process(host, pid, rank=trace.origin.rank))
+    return found
+
+
+FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
+    (bundle_file.NAME, bundle_file.sniff, bundle_file.read),
+    (host_records.NAME, host_records.sniff, host_records.read),
+    (samples.NAME, samples.sniff, samples.read),
+    (client_records.NAME, client_records.sniff, client_records.read),
+    (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
+    (otel.NAME, otel.sniff, otel.read),
+    (otel.OTLP, otel.sniff_otlp, otel.read_otlp),
+    (flight_recorder_json.NAME, flight_recorder_json.sniff, flight_recorder_json.read),
+    ("kineto", kineto.sniff, _kineto),
+    (prometheus.NAME, prometheus.sniff, prometheus.read),
+    (engine_log.NAME, engine_log.sniff, engine_log.read),
+)
+"""(name, sniff, read) in the order in which they are asked. A format is one file and one line here."""
+
+UNTRIED = frozenset({otel.OTLP})
+"""Formats whose reader has never seen a real file: the README says so."""
+
+
+def sniffed(head: bytes) -> str:
+    """The name of the format of a file that begins with the expanded bytes ``head``, empty where it is of none."""
+    return next((name for name, sniff, _ in FORMATS if sniff(head)), "")
+
+
+def reader_of(name: str) -> Read:
+    """The reader of the format called ``name``. Raises KeyError for one that is not there."""
+    return {known: read for known, _, read in FORMATS}[name]
