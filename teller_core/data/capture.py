@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from teller_core.data.records import FileRead
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
 from teller_core.data.table import Int32, Int64, Text, check_columns
@@ -93,6 +95,41 @@ class Collectives:
 
 
 @dataclass(frozen=True)
+class Meetings:
+    """One row a collective that ranks were told to have met in: the row that ``Collectives.sequence`` of its calls names.
+
+    ``group`` and ``kind`` say which (untrusted text, cleaned), ``how`` why it is believed: ``sequence`` (PyTorch's number),
+    ``recorder``, ``step`` or ``order``. ``came`` int32 ranks were seen, ``size`` int32 must come (0 not known). int64 ns, UNKNOWN
+    where the clocks do not allow to tell: ``arrived`` (the last call, on the capture's clock), ``by`` (how long after the one
+    before it, where somebody may be named), ``waited`` (all waits together), ``transfer`` (the shortest time without a wait).
+    ``late`` int32 into ``Capture.ranks``, -1 where nobody may be named; ``kept`` int32: the row of its tree that took most of the
+    time in which the others waited, -1 for none.
+    """
+
+    group: Text
+    kind: Text
+    how: Text
+    came: Int32
+    size: Int32
+    arrived: Int64
+    late: Int32
+    by: Int64
+    waited: Int64
+    transfer: Int64
+    kept: Int32
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length."""
+        check_columns(self)
+
+
+def no_meetings() -> Meetings:
+    """A table without rows."""
+    few, many = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
+    return Meetings([], [], [], few, few, many, few, many, many, many, few)
+
+
+@dataclass(frozen=True)
 class Capture:
     """What was recorded together, rebuilt. ``id`` is the content hash of its files."""
 
@@ -110,6 +147,7 @@ class Capture:
     pauses: Pauses
     samples: Samples
     collectives: Collectives
+    meetings: Meetings = field(default_factory=no_meetings)
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
     """Losses of joining the files, by name. Those of reading stand with the files."""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -129,6 +167,7 @@ class Capture:
             self.pauses,
             self.samples,
             self.collectives,
+            self.meetings,
         ):
             table.check()
         for rank in self.ranks:
