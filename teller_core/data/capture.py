@@ -7,7 +7,7 @@ import numpy as np
 
 from teller_core.data.records import FileRead
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
-from teller_core.data.table import Int32, Int64, Text, check_columns
+from teller_core.data.table import Int32, Int64, Text, UInt8, check_columns
 from teller_core.data.tree import Tree
 
 
@@ -130,6 +130,80 @@ def no_meetings() -> Meetings:
 
 
 @dataclass(frozen=True)
+class Absences:
+    """One row for each rank that did not come to a collective in which others were waiting when they were last heard of.
+
+    Which one: ``group`` and its ``description`` (untrusted text, cleaned), ``sequence`` int64, ``name`` (the producer's
+    word), ``elements`` int64 (-1 not known), ``dtype``, ``point_to_point`` uint8. ``rank`` int32: the NUMBER of the missing
+    rank, ``waiters`` those of the ranks that waited, as ``0-3,5``, ``waiting`` int32 how many they are. int64 Unix ns:
+    ``since``, the first other rank's call; ``last_seen``, the missing rank's last recorded call anywhere; UNKNOWN.
+    ``certain`` uint8: 0 where the missing rank has no dump, or may have called and forgotten it.
+    """
+
+    group: Text
+    description: Text
+    sequence: Int64
+    name: Text
+    elements: Int64
+    dtype: Text
+    rank: Int32
+    since: Int64
+    waiting: Int32
+    waiters: Text
+    last_seen: Int64
+    point_to_point: UInt8
+    certain: UInt8
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length."""
+        check_columns(self)
+
+
+def no_absences() -> Absences:
+    """A table without rows."""
+    few, many, flags = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    return Absences([], [], many, [], many, [], few, many, few, [], many, flags, flags)
+
+
+@dataclass(frozen=True)
+class Disagreements:
+    """One row for what a rank recorded of a collective that does not fit what the others recorded of it.
+
+    ``kind``: ``other_call``, it called something else than they under this number, or ``not_ended``: it called it, and never
+    recorded its end, nor that of any later one, though they recorded theirs up to the number ``until``. ``group``,
+    ``description``, ``sequence`` int64, ``name``, ``elements`` int64 (-1 not known), ``dtype``, ``rank`` int32 as in
+    :class:`Absences`; ``time`` int64 Unix ns: its call, UNKNOWN. ``other_name``, ``other_elements``, ``other_dtype``: what
+    ``others`` int32 ranks called; ``until`` int64, -1 for ``other_call``; ``caller``: the code that called it, where known.
+    """
+
+    kind: Text
+    group: Text
+    description: Text
+    sequence: Int64
+    rank: Int32
+    name: Text
+    elements: Int64
+    dtype: Text
+    time: Int64
+    other_name: Text
+    other_elements: Int64
+    other_dtype: Text
+    others: Int32
+    until: Int64
+    caller: Text
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length."""
+        check_columns(self)
+
+
+def no_disagreements() -> Disagreements:
+    """A table without rows."""
+    few, many = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
+    return Disagreements([], [], [], many, few, [], many, [], many, [], many, [], few, many, [])
+
+
+@dataclass(frozen=True)
 class Capture:
     """What was recorded together, rebuilt. ``id`` is the content hash of its files."""
 
@@ -148,6 +222,8 @@ class Capture:
     samples: Samples
     collectives: Collectives
     meetings: Meetings = field(default_factory=no_meetings)
+    absences: Absences = field(default_factory=no_absences)
+    disagreements: Disagreements = field(default_factory=no_disagreements)
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
     """Losses of joining the files, by name. Those of reading stand with the files."""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -168,6 +244,8 @@ class Capture:
             self.samples,
             self.collectives,
             self.meetings,
+            self.absences,
+            self.disagreements,
         ):
             table.check()
         for rank in self.ranks:

@@ -30,7 +30,8 @@ class FileRead(NamedTuple):
     format: str
     bytes: int
     clock: str = "unix"
-    """``unix``: ns since 1970. ``wall``: a clock of unknown zone, read as UTC. ``local``: an unknown zero."""
+    """``unix``: ns since 1970. ``wall``: a clock of unknown zone, read as UTC. ``local``: an unknown zero. ``name`` and
+    ``date``: unix ns that the file's name, or its date, told: its content has no time."""
     events_in_file: int = 0
     events_kept: int = 0
     events_other: Mapping[str, int] = {}
@@ -136,6 +137,17 @@ class ClientRecord(NamedTuple):
     """``token_times`` are the first and the last one: the gap between them is none between two tokens."""
 
 
+class Interval(NamedTuple):
+    """A duration of a request that knows where it began: ns between two moments on one clock of its producer."""
+
+    begin: str
+    """received, dispatched, queued, scheduled, engine_first, engine_last, first_token, finished; of a caller sent, client_first."""
+    end: str
+    ns: int
+    clock: str
+    """front_end, engine or caller: moments on one clock may be subtracted from one another."""
+
+
 class RequestSpan(NamedTuple):
     """One OpenTelemetry span of a request, or a proxy's record of it."""
 
@@ -153,6 +165,17 @@ class RequestSpan(NamedTuple):
     error: bool = False
     resolution: int = 1
     """ns: ``start`` and ``end`` may each be late or early by this much, together; their distance is exact."""
+    span_id: str = ""
+    parent: str = ""
+    """The span above it, of those that were kept."""
+    leg: str = "engine"
+    """What it is of the request: engine (one that served it), server or client (a side of HTTP), gateway (what passed it
+    on) or caller (what sent it). One with ``proxy`` is a gateway's, whatever stands here."""
+    service: str = ""
+    """What the producer's process calls itself: legs of one service are of one machine's clock."""
+    intervals: Sequence[Interval] = ()
+    points: Mapping[str, int] = {}
+    """Moments (see Interval, and transfer_from, transfer_until) of which the time itself was recorded, unix ns."""
 
 
 class Pause(NamedTuple):
@@ -179,7 +202,7 @@ class Sample(NamedTuple):
 
 
 class CollectiveFact(NamedTuple):
-    """One collective of one rank, from a flight recorder: which one it was, not how long it took."""
+    """One collective of one rank, from a recorder of calls: which one it was, seldom how long it took."""
 
     process: Process
     time: int
@@ -198,15 +221,71 @@ class CollectiveFact(NamedTuple):
     state: str = ""
     started: int = UNKNOWN
     finished: int = UNKNOWN
+    description: str = ""
+    """What the service calls the group, where it has a name besides its id."""
+    done: bool = False
+    """The recorder saw it end, whatever its state says and whether or not it noted when."""
+    duration: int = UNKNOWN
+    """ns that it ran, where the recorder measured that by itself."""
+    caller: str = ""
+    """The code that called it, where frames were kept."""
+    size: int = 0
+    """How many ranks must meet, where a file tells it without listing them; 0 not known."""
+    bytes: int | None = None
+    """Size of the message, where a file tells it instead of ``elements``."""
+
+
+class GroupStatus(NamedTuple):
+    """How far a rank had come in a process group when its flight recorder was dumped, kept entries or not."""
+
+    process: Process
+    group: str
+    description: str
+    members: Sequence[int]
+    called: int | None
+    """The last sequence number that was called, point-to-point calls included; None where the dump does not say."""
+    ended: int | None
+
+
+class OperatorNode(NamedTuple):
+    """One operator of an execution trace: what it computed on and what called it, rarely when."""
+
+    process: Process
+    id: int
+    """Its number in the file."""
+    parent: int
+    """The number of the node that called it, -1 where not known."""
+    name: str
+    record: int
+    """Counts the operators of a process in the order in which they began, -1 where not known."""
+    thread: int
+    """A number of its thread, or stream, that means nothing outside the file."""
+    arguments: str = ""
+    """JSON object text as a profiler writes it beside an operator: ``Input Dims``, ``Input type``, a collective's name."""
+    start: int = UNKNOWN
+    dur: int = UNKNOWN
+    collective: str = ""
+    """all_reduce, all_to_allv and so on, by the producer's word."""
+    size: int | None = None
+    """Bytes that the collective is called with."""
+    group: str = ""
 
 
 class Metric(NamedTuple):
-    """One series of a /metrics page."""
+    """One reading of one series of a /metrics page, or of a monitoring system that keeps such."""
 
     time: int
     name: str
     labels: Mapping[str, str]
     value: float
+    means: str = ""
+    """What the series is, whoever exposes it: waiting, kv_usage, ttft ... (see the reader's table); empty where nobody knows."""
+    kind: str = ""
+    """gauge, counter or bucket (of a histogram, bounded by the label ``le``) where ``means`` is known."""
+    scale: float = 1.0
+    """By what ``value`` is multiplied for the unit of ``means``: seconds, tokens, a share of 1."""
+    source: str = ""
+    """Tells apart processes that expose the same series."""
 
 
 class LogLine(NamedTuple):
@@ -242,6 +321,7 @@ class Records:
     metrics: list[Metric] = field(default_factory=list[Metric])
     lines: list[LogLine] = field(default_factory=list[LogLine])
     collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
+    operators: list[OperatorNode] = field(default_factory=list[OperatorNode])
     engine: str = ""
     """vllm, sglang, transformers, or empty where nothing says."""
     redactions: int = 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import zstandard
 
 from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
-from teller_core.data.capture import Capture, Collectives, Pauses, Rank, Samples
+from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Pauses, Rank, Samples
 from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Finding, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
@@ -49,6 +49,8 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
     con = db.conn
     for table in (capture.steps, capture.work, capture.requests, capture.lines, capture.pauses, capture.collectives):
         write_rows(con, key, table)
+    for table in (capture.absences, capture.disagreements):
+        write_rows(con, key, table)
     for table in (assessment.baselines, assessment.steps, assessment.candidates, assessment.requests):
         write_rows(con, key, table)
     for table in (capture.participation, capture.tokens, capture.samples):
@@ -79,6 +81,8 @@ def read_capture(con: sqlite3.Connection, key: int) -> Capture:
         pauses=read_rows(con, key, Pauses),
         samples=read_long(con, key, Samples),
         collectives=read_rows(con, key, Collectives),
+        absences=read_rows(con, key, Absences),
+        disagreements=read_rows(con, key, Disagreements),
         problems=json.loads(problems),
         metrics=json.loads(metrics),
         redactions=redactions,

@@ -77,8 +77,21 @@ def m003_answers(db: "Database") -> None:
     db.table("findings").create_index(["capture", "cause"])
 
 
+def m004_absences(db: "Database") -> None:
+    """Ranks that did not come to a collective, and calls that do not fit together."""
+    columns = (
+        "group str, description str, sequence int, name str, elements int, dtype str, rank int, since int, waiting int"
+    )
+    _create_part(db, "absences", columns + ", waiters str, last_seen int, point_to_point int, certain int")
+    columns = (
+        "kind str, group str, description str, sequence int, rank int, name str, elements int, dtype str, time int"
+    )
+    columns += ", other_name str, other_elements int, other_dtype str, others int, until int, caller str"
+    _create_part(db, "disagreements", columns)
+
+
 ANSWER = ["capture", "request", "metric"]
-MIGRATIONS: tuple[Callable[["Database"], None], ...] = (m001_captures, m002_columns, m003_answers)
+MIGRATIONS: tuple[Callable[["Database"], None], ...] = (m001_captures, m002_columns, m003_answers, m004_absences)
 
 
 def migrate(con: sqlite3.Connection, migrations: tuple[Callable[["Database"], None], ...] = MIGRATIONS) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from teller_core.data.assessment import Baselines, Candidates, RequestExpectations, StepExpectations
-from teller_core.data.capture import Collectives, Pauses
+from teller_core.data.capture import Absences, Collectives, Disagreements, Pauses
 from teller_core.data.steps import Lines, Requests, Steps, StepWork
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8, columns
 from teller_core.store.chunks import damaged
@@ -32,6 +32,8 @@ NAMES: "dict[type[DataclassInstance], str]" = {
     Lines: "lines",
     Pauses: "pauses",
     Collectives: "collectives",
+    Absences: "absences",
+    Disagreements: "disagreements",
     Baselines: "baselines",
     StepExpectations: "step_expectations",
     Candidates: "candidates",
