@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from teller_core.calls import VERSION, option, parser
 from teller_core.errors import InputError, TellerError
 from teller_core.tell.progress import Told, nobody, shown_on
 
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
     )
     from teller_core.tell.layout import Style
 
-VERSION = "0.1.0"
-"""Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
-METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 INTERRUPTED = 130
+
+__all__ = ["VERSION", "Verbs", "main", "pipeline_verbs", "store_path"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pi
     if arguments is None and "--debug" not in words:
         sys.excepthook = _report_bug
     try:
-        given = _parser().parse_args(words)
+        given = parser(VERBS).parse_args(words)
         return given.verb(given, verbs)
     except TellerError as error:
         return _refuse(error, as_json="--json" in words)
@@ -157,7 +157,7 @@ def _answer(
 ) -> int:
     """Open the store, ask, print."""
     # The path first: a wrong one is told at once.
-    path = store_path(_option(given, "db"), os.environ)
+    path = store_path(option(given, "db"), os.environ)
     loaded = verbs()
     with loaded.open_store(path, read_only, None) as store:
         report = ask(loaded, store)
@@ -166,7 +166,7 @@ def _answer(
 
 
 def _show(given: argparse.Namespace, report: "Model") -> None:
-    if _option(given, "json"):
+    if option(given, "json"):
         print(report.model_dump_json(), flush=True)
         return
     from teller_core.tell.text import page
@@ -212,8 +212,15 @@ def _compiling(progress: Told) -> AbstractContextManager[None]:
 
 def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     # Nobody who asks what there is has made a mistake: a store that is not there yet is made, and is empty.
-    there = store_path(_option(given, "db"), os.environ).exists()
+    there = store_path(option(given, "db"), os.environ).exists()
     return _answer(given, verbs, lambda loaded, store: loaded.list_captures(store), read_only=there)
+
+
+def _formats(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    from teller_core.ingest.catalog import formats
+
+    _show(given, formats())
+    return 0
 
 
 def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
@@ -268,7 +275,7 @@ def _compare(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     # The server stands above the core, which therefore does not import it: this process becomes it.
-    named = _option(given, "db")
+    named = option(given, "db")
     command = [sys.executable, "-m", "teller_mcp", *(["--db", str(named)] if named else [])]
     for root in given.root:
         command += ["--root", str(root)]
@@ -283,7 +290,7 @@ def _demo(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         def told(text: str) -> None:
             progress(text, 0, 0)
 
-        if not _option(given, "json"):
+        if not option(given, "json"):
             conversation.demo(given.seed, given.fault, given.keep, style=_style(), say=_say, progress=told)
             return 0
         report = conversation.headless(given.seed, given.fault, given.keep, verbs=verbs(), progress=told)
@@ -295,105 +302,18 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _option(given: argparse.Namespace, name: str) -> Any:
-    """An option that may stand before or after the verb."""
-    return getattr(given, name, None)
-
-
-def _path(text: str) -> Path:
-    """A path that was really named: an empty one, as an unset variable of a shell gives, would be the current folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("it is empty: is a variable of your shell not set?")
-    return Path(text)
-
-
-# argparse says the names of these two where they raise ValueError.
-def number(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"it has to be over 0, not {text}")
-    return value
-
-
-def count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"it has to be at least 1, not {text}")
-    return value
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose refusals read like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InputError("the call" if self.prog == "teller" else self.prog, message, f"See {self.prog} --help")
-
-
-def _parser() -> argparse.ArgumentParser:
-    common = _Parser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument(
-        "--db", type=_path, metavar="FILE", help="where captures are kept (else TELLER_DB, else the user's data folder)"
-    )
-    common.add_argument("--json", action="store_true", help="print the answer as JSON")
-    common.add_argument("--debug", action="store_true", help="show the full trace of a fault of TELLER itself")
-    which = _Parser(add_help=False)
-    which.add_argument("--capture", metavar="ID", help="any unique prefix of a capture's id (default: the newest)")
-    metric = _Parser(add_help=False)
-    metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
-    metric.add_argument("--slo-ms", type=number, metavar="MS", help="the latency that was promised")
-    top = _Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
-    top.add_argument("--version", action="version", version=f"teller {VERSION}", help="show the version and leave")
-    verbs = top.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
-    _reading(verbs, common, which, metric)
-    _inspecting(verbs, common, which)
-    _running(verbs, common)
-    return top
-
-
-def _reading(verbs: Any, common: _Parser, which: _Parser, metric: _Parser) -> None:
-    add = verbs.add_parser("import", parents=[common], help="read traces, logs and recorded folders")
-    add.add_argument("paths", nargs="+", type=_path, metavar="PATH")
-    joined = add.add_mutually_exclusive_group()
-    joined.add_argument("--together", action="store_true", help="all of it was recorded together: one capture")
-    joined.add_argument("--apart", action="store_true", help="every file is a capture of its own")
-    add.add_argument("--keep-prompts", action="store_true", help="do not take people's prompts out of log lines")
-    add.set_defaults(verb=_import)
-    verbs.add_parser("captures", parents=[common], help="list what was imported").set_defaults(verb=_captures)
-    slow = verbs.add_parser("slow", parents=[common, which, metric], help="list the requests, slowest first")
-    slow.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
-    slow.add_argument("--cursor", help="next_cursor of the page before")
-    slow.set_defaults(verb=_slow)
-    why = verbs.add_parser("why", parents=[common, which, metric], help="say why a request was slow")
-    why.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
-    why.set_defaults(verb=_why)
-
-
-def _inspecting(verbs: Any, common: _Parser, which: _Parser) -> None:
-    cut = verbs.add_parser("slice", parents=[common, which], help="show the spans that bear on a request or a step")
-    cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
-    cut.add_argument("--budget", type=count, default=4000, help="how much to show, in tokens (default: 4000)")
-    cut.add_argument(
-        "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
-    )
-    cut.set_defaults(verb=_slice)
-    explain = verbs.add_parser("explain-op", parents=[common, which], help="say what an operator is and does here")
-    explain.add_argument("name", metavar="NAME")
-    explain.set_defaults(verb=_explain)
-    compare = verbs.add_parser("compare", parents=[common, which], help="compare two requests or two captures")
-    compare.add_argument("before", metavar="BEFORE", help="a request, CAPTURE/REQUEST, or a capture's id")
-    compare.add_argument("after", metavar="AFTER")
-    compare.set_defaults(verb=_compare)
-
-
-def _running(verbs: Any, common: _Parser) -> None:
-    serve = verbs.add_parser("serve", parents=[common], help="run the MCP server over stdio")
-    serve.add_argument("--root", type=Path, action="append", default=[], metavar="FOLDER", help="what may be imported")
-    serve.set_defaults(verb=_serve)
-    demo = verbs.add_parser("demo", parents=[common], help="break a real service, and find out why it was slow")
-    demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
-    demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")
-    demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
-    demo.set_defaults(verb=_demo)
+VERBS: Mapping[str, Callable[..., int]] = {
+    "import": _import,
+    "captures": _captures,
+    "formats": _formats,
+    "slow": _slow,
+    "why": _why,
+    "slice": _slice,
+    "explain-op": _explain,
+    "compare": _compare,
+    "serve": _serve,
+    "demo": _demo,
+}
 
 
 if __name__ == "__main__":

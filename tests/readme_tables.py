@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from teller_core import cli
+from teller_core.calls import parser
 from teller_core.data import report
 from teller_core.data.causes import causes as taxonomy
-from teller_core.ingest.reading import FORMATS, UNTRIED
+from teller_core.ingest import catalog
 from teller_core.judge.rules import RULES
 from teller_mcp.tools import TOOLS
 
@@ -22,6 +22,7 @@ README = Path(__file__).parent.parent / "README.md"
 ANSWERS: dict[str, type[report.Model]] = {
     "import": report.ImportReport,
     "captures": report.CapturesReport,
+    "formats": report.FormatsReport,
     "slow": report.SlowReport,
     "why": report.WhyReport,
     "slice": report.SliceReport,
@@ -34,8 +35,8 @@ ANSWERS: dict[str, type[report.Model]] = {
 def commands() -> str:
     """One row a verb: how it is called and what it does."""
     rows: list[tuple[str, str]] = []
-    for name, parser, text in _verbs():
-        words = [f"teller {name}", *(shown for action in parser._actions if (shown := _usage(action)))]
+    for name, called, text in _verbs():
+        words = [f"teller {name}", *(shown for action in called._actions if (shown := _usage(action)))]
         rows.append((f"`{' '.join(words)}`", text))
     return _table(("command", "does"), rows)
 
@@ -58,11 +59,17 @@ def answers() -> str:
 
 def formats() -> str:
     """One row a format, in the order in which a file is tried."""
-    rows: list[tuple[str, str]] = []
-    for name, sniff, _ in FORMATS:
-        text = " ".join((sys.modules[sniff.__module__].__doc__ or "").split()).partition(". ")[0].rstrip(".") + "."
-        rows.append((f"`{name}`", text + (" No real file of it was ever read." if name in UNTRIED else "")))
-    return _table(("format", "what it is"), rows)
+    rows = [
+        (
+            f"`{known.name}`",
+            known.what,
+            known.files and f"`{known.files}`",
+            "" if known.tier is None else f"T{known.tier}",
+            "yes" if known.tried else "no",
+        )
+        for known in catalog.formats().formats
+    ]
+    return _table(("format", "what it is", "files", "gives", "real ones read"), rows)
 
 
 def causes() -> str:
@@ -95,11 +102,11 @@ def written(text: str) -> str:
 
 
 def _verbs() -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    for action in cli._parser()._actions:
+    for action in parser(cli.VERBS)._actions:
         if isinstance(action, argparse._SubParsersAction):
             texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            for name, parser in action.choices.items():
-                yield name, parser, texts[name]
+            for name, called in action.choices.items():
+                yield name, called, texts[name]
 
 
 def _usage(action: argparse.Action) -> str:

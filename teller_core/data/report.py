@@ -85,6 +85,22 @@ class CapturesReport(Model):
     captures: list[CaptureReport]
 
 
+class FormatReport(Model):
+    """One kind of file that can be read."""
+
+    name: str
+    what: str = Field(description="what it is")
+    files: str = Field(description="names or endings that such files usually have; the content decides")
+    tier: int | None = Field(description="the best tier that such files alone give, null where they only add to others")
+    tried: bool = Field(description="real files of it were read")
+
+
+class FormatsReport(Model):
+    """The answer of ``formats``."""
+
+    formats: list[FormatReport]
+
+
 class SlowReport(Model):
     """The answer of ``slow``: a table, slowest first."""
 

@@ -10,6 +10,7 @@ from teller_core.data.report import (
     CompareReport,
     EvidenceItem,
     Finding,
+    FormatsReport,
     ImportReport,
     Model,
     OperatorReport,
@@ -219,6 +220,16 @@ def _captures(report: ImportReport | CapturesReport, style: Style) -> list[str]:
     return lines[:-1]
 
 
+def _formats(report: FormatsReport, style: Style) -> list[str]:
+    lines = [style.head(f"What can be read: {_many(len(report.formats), 'format')}, plain or packed (gzip, zstd)")]
+    for known in report.formats:
+        tier = "adds to others" if known.tier is None else f"T{known.tier}"
+        tried = "" if known.tried else ", no real file of it was ever read"
+        lines += ["", *map(style.head, wrap(f"{known.name} ({tier}{tried})", style))]
+        lines += [*wrap(known.what, style, "  "), *wrap(known.files, style, "  files: ")]
+    return lines
+
+
 def _slice(report: SliceReport, style: Style) -> list[str]:
     where = [
         f"step {report.step}" if report.step is not None else "",
@@ -289,6 +300,7 @@ def _brief(side: str) -> str:
 PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     ImportReport: _captures,
     CapturesReport: _captures,
+    FormatsReport: _formats,
     SlowReport: _slow,
     WhyReport: _why,
     SliceReport: _slice,

@@ -1,0 +1,126 @@
+"""How ``teller`` is called: its verbs, their arguments and what is said about them."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from teller_core.errors import InputError
+
+VERSION = "0.1.0"
+"""Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
+METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
+
+Verb = Callable[..., int]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose refusals read like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InputError."""
+        raise InputError("the call" if self.prog == "teller" else self.prog, message, f"See {self.prog} --help")
+
+
+def parser(verbs: Mapping[str, Verb]) -> Parser:
+    """The parser of the command line. What it parses has in ``verb`` the function of ``verbs`` that was called by name."""
+    common = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument(
+        "--db", type=path, metavar="FILE", help="where captures are kept (else TELLER_DB, else the user's data folder)"
+    )
+    common.add_argument("--json", action="store_true", help="print the answer as JSON")
+    common.add_argument("--debug", action="store_true", help="show the full trace of a fault of TELLER itself")
+    which = Parser(add_help=False)
+    which.add_argument("--capture", metavar="ID", help="any unique prefix of a capture's id (default: the newest)")
+    metric = Parser(add_help=False)
+    metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
+    metric.add_argument("--slo-ms", type=number, metavar="MS", help="the latency that was promised")
+    top = Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
+    top.add_argument("--version", action="version", version=f"teller {VERSION}", help="show the version and leave")
+    below = top.add_subparsers(metavar="VERB", required=True, parser_class=Parser)
+
+    def add(name: str, text: str, *parents: Parser) -> Parser:
+        made: Parser = below.add_parser(name, parents=[common, *parents], help=text)
+        made.set_defaults(verb=verbs[name])
+        return made
+
+    _reading(add)
+    _slow(add("slow", "list the requests, slowest first", which, metric))
+    why = add("why", "say why a request was slow", which, metric)
+    why.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
+    _inspecting(add, which)
+    _running(add)
+    return top
+
+
+def _reading(add: Callable[..., Parser]) -> None:
+    read = add("import", "read traces, logs and recorded folders")
+    read.add_argument(
+        "paths", nargs="+", type=path, metavar="PATH", help="files, folders, archives, or a quoted pattern"
+    )
+    joined = read.add_mutually_exclusive_group()
+    joined.add_argument("--together", action="store_true", help="all of it was recorded together: one capture")
+    joined.add_argument("--apart", action="store_true", help="every file is a capture of its own")
+    read.add_argument("--keep-prompts", action="store_true", help="do not take people's prompts out of log lines")
+    read.add_argument(
+        "--jobs", type=count, metavar="N", help="files read at once (default: what processors and memory allow)"
+    )
+    add("captures", "list what was imported")
+    add("formats", "list what can be read")
+
+
+def _slow(slow: Parser) -> None:
+    slow.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
+    slow.add_argument("--cursor", help="next_cursor of the page before")
+
+
+def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
+    cut = add("slice", "show the spans that bear on a request or a step", which)
+    cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
+    cut.add_argument("--budget", type=count, default=4000, help="how much to show, in tokens (default: 4000)")
+    cut.add_argument(
+        "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
+    )
+    explain = add("explain-op", "say what an operator is and does here", which)
+    explain.add_argument("name", metavar="NAME")
+    compare = add("compare", "compare two requests or two captures", which)
+    compare.add_argument("before", metavar="BEFORE", help="a request, CAPTURE/REQUEST, or a capture's id")
+    compare.add_argument("after", metavar="AFTER")
+
+
+def _running(add: Callable[..., Parser]) -> None:
+    serve = add("serve", "run the MCP server over stdio")
+    serve.add_argument("--root", type=Path, action="append", default=[], metavar="FOLDER", help="what may be imported")
+    demo = add("demo", "break a real service, and find out why it was slow")
+    demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
+    demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")
+    demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
+
+
+def path(text: str) -> Path:
+    """A path that was really named: an empty one, as an unset variable of a shell gives, would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: is a variable of your shell not set?")
+    return Path(text)
+
+
+# argparse says the names of these two where they raise ValueError.
+def number(text: str) -> float:
+    """A number over 0."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"it has to be over 0, not {text}")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number from 1 on."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"it has to be at least 1, not {text}")
+    return value
+
+
+def option(given: argparse.Namespace, name: str) -> Any:
+    """An option that may stand before or after the verb."""
+    return getattr(given, name, None)

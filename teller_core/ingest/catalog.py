@@ -1,0 +1,50 @@
+"""What people are told about the formats: which files are of one, and what they give."""
+
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from teller_core.data.report import FormatReport, FormatsReport
+from teller_core.ingest.formats import FORMATS, UNTRIED
+
+
+class Note(NamedTuple):
+    """``files``: what such files are usually called. ``tier``: the best that they give alone, None where they only add to
+    others.
+    """
+
+    files: str
+    tier: int | None
+
+
+NOTES: Mapping[str, Note] = {
+    "bundle_file": Note("bundle.json", None),
+    "host_records": Note("host-PID.jsonl", 3),
+    "samples": Note("samples.jsonl", None),
+    "client_records": Note("client.jsonl", 1),
+    "nvtx_tsv": Note("nvtx-PID.tsv", 4),
+    "otel_spans": Note("*.jsonl, *.json", 1),
+    "otlp_json": Note("*.json", 1),
+    "flight_recorder_json": Note("fr-PID-*.json, *.json", None),
+    "kineto": Note("*.pt.trace.json, *.json", 4),
+    "prometheus": Note("metrics*.txt, *.prom", 0),
+    "engine_log": Note("*.log, *.txt, *.jsonl", 2),
+}
+"""One line a format."""
+
+
+def formats() -> FormatsReport:
+    """Every format, in the order in which a file is tried."""
+    return FormatsReport(formats=[_report(name) for name, _, _ in FORMATS])
+
+
+def _report(name: str) -> FormatReport:
+    note = NOTES.get(name, Note("", None))
+    return FormatReport(name=name, what=_what(name), files=note.files, tier=note.tier, tried=name not in UNTRIED)
+
+
+def _what(name: str) -> str:
+    """The first sentence of the module that recognizes the format."""
+    (module,) = (sys.modules[sniff.__module__] for known, sniff, _ in FORMATS if known == name)
+    text = " ".join((module.__doc__ or "").replace("``", "").split())
+    return text.partition(". ")[0].rstrip(".") + "."
