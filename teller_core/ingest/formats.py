@@ -5,6 +5,13 @@ from pathlib import Path
 
 from teller_core.data.records import Process
 from teller_core.ingest import (
+    access_log,
+    aiperf,
+    arrivals,
+    bench_guidellm,
+    bench_llmperf,
+    bench_perf_analyzer,
+    bench_results,
     bundle_file,
     client_records,
     engine_log,
@@ -38,17 +45,36 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (host_records.NAME, host_records.sniff, host_records.read),
     (samples.NAME, samples.sniff, samples.read),
     (client_records.NAME, client_records.sniff, client_records.read),
+    (bench_results.NAME, bench_results.sniff, bench_results.read),
+    (bench_perf_analyzer.NAME, bench_perf_analyzer.sniff, bench_perf_analyzer.read),
+    (bench_llmperf.NAME, bench_llmperf.sniff, bench_llmperf.read),
+    (bench_guidellm.NAME, bench_guidellm.sniff, bench_guidellm.read),
+    (aiperf.NAME, aiperf.sniff, aiperf.read),
+    (aiperf.SUMMARY, aiperf.sniff_summary, aiperf.read_summary),
+    (arrivals.NAME, arrivals.sniff, arrivals.read),
     (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
     (otel.NAME, otel.sniff, otel.read),
     (otel.OTLP, otel.sniff_otlp, otel.read_otlp),
     (flight_recorder_json.NAME, flight_recorder_json.sniff, flight_recorder_json.read),
     ("kineto", kineto.sniff, _kineto),
     (prometheus.NAME, prometheus.sniff, prometheus.read),
+    (access_log.NAME, access_log.sniff, access_log.read),
     (engine_log.NAME, engine_log.sniff, engine_log.read),
 )
 """(name, sniff, read) in the order in which they are asked. A format is one file and one line here."""
 
-UNTRIED = frozenset({otel.OTLP})
+UNTRIED = frozenset(
+    {
+        access_log.NAME,
+        aiperf.NAME,
+        aiperf.SUMMARY,
+        bench_guidellm.NAME,
+        bench_llmperf.NAME,
+        bench_perf_analyzer.NAME,
+        bench_results.NAME,
+        otel.OTLP,
+    }
+)
 """Formats whose reader has never seen a real file: the README says so."""
 
 
