@@ -321,6 +321,7 @@ class Records:
     metrics: list[Metric] = field(default_factory=list[Metric])
     lines: list[LogLine] = field(default_factory=list[LogLine])
     collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
+    groups: list[GroupStatus] = field(default_factory=list[GroupStatus])
     operators: list[OperatorNode] = field(default_factory=list[OperatorNode])
     engine: str = ""
     """vllm, sglang, transformers, or empty where nothing says."""

@@ -35,6 +35,8 @@ def with_roles(recording: Recording, told: Iterable[Process]) -> None:
     _assign(recording.samples, known)
     _assign(recording.lines, known)
     _assign(recording.collectives, known)
+    _assign(recording.groups, known)
+    _assign(recording.operators, known)
 
 
 def _assign(records: list[Any], known: Known) -> None:

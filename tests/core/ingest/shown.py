@@ -27,6 +27,8 @@ def shown(format_: str, found: Found) -> str:
         "samples",
         "metrics",
         "collectives",
+        "groups",
+        "operators",
         "lines",
     ):
         lines += [f"{kind.removesuffix('s')} {_record(record)}" for record in getattr(found, kind)]
