@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.capture import Capture, Rank
+from teller_core.data.capture import Capture, Collectives, Meetings, Rank
 from teller_core.data.records import Recording
 from teller_core.data.steps import Mapping as HowKnown
 from teller_core.data.steps import Steps, StepWork
@@ -19,11 +19,14 @@ from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
 from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import Annotated, annotated
-from teller_core.rebuild.collectives import bound_clocks, collective_table, find_calls, meetings
+from teller_core.rebuild.clocks import bound_clocks, together
+from teller_core.rebuild.collective_calls import traced_calls
+from teller_core.rebuild.collective_keys import keyed, meetings
+from teller_core.rebuild.collectives import collective_tables
 from teller_core.rebuild.engines import Life, Place, lives
 from teller_core.rebuild.inferred import inferred_members
 from teller_core.rebuild.line_of_steps import Slot
-from teller_core.rebuild.ranks import build_ranks, trace_places
+from teller_core.rebuild.ranks import Ranked, Traced, build_ranks, clocks_apart, facts_by_rank, trace_places
 from teller_core.rebuild.recorded import Parts, recorded_parts
 from teller_core.rebuild.request_table import facts_by_line, prompt_tokens, request_table
 from teller_core.rebuild.requests import Registry, join_requests
@@ -45,11 +48,9 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     recording = on_unix_clock(recording, problems)
     traced = trace_places(recording)
     joined = _joined(recording, [annotated(tree) for tree in trees], traced.places, problems)
-    ranks, tree_of = build_ranks(recording, trees, traced)
-    work = step_work(recording, joined.slots, ranks, tree_of, joined.annotations)
-    calls = find_calls(recording, ranks, work, problems)
-    met = meetings(calls)
-    ranks = bound_clocks(ranks, met, problems)
+    ranked = build_ranks(recording, trees, traced)
+    work = step_work(recording, joined.slots, ranked, joined.annotations)
+    ranks, collectives, met = _met(recording, ranked, traced, work, problems)
     work = _on_one_clock(work, ranks)
     steps, members, guessed = _steps(recording, joined, work, problems)
     requests, tokens = request_table(
@@ -83,12 +84,25 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         lines=lines,
         pauses=build_pauses(recording),
         samples=build_samples(recording, problems),
-        collectives=collective_table(calls, met, ranks),
+        collectives=collectives,
+        meetings=met,
         metrics=sum_metrics(recording),
         redactions=recording.redactions,
         tier=tier(recording, _profiled(work, ranks), len(joined.slots)),
     )
     return replace(capture, problems={name: count for name, count in problems.items() if count})
+
+
+def _met(
+    recording: Recording, ranked: Ranked, traced: Traced, work: StepWork, problems: Counter[str]
+) -> tuple[list[Rank], Collectives, Meetings]:
+    """The ranks on one clock, their collectives, and which of these were one."""
+    apart = clocks_apart(ranked, traced)
+    calls = [call for i, rank in enumerate(ranked.ranks) for call in traced_calls(i, rank, work)]
+    calls = keyed(calls, facts_by_rank(recording, ranked), ranked.ranks, apart, problems)
+    met = together(meetings(calls))
+    ranks, clocks = bound_clocks(ranked.ranks, ranked.places, apart, met, problems)
+    return ranks, *collective_tables(calls, met, ranks, clocks)
 
 
 class _Joined(NamedTuple):

@@ -23,10 +23,12 @@ TIME = COLUMNS - 1
 
 
 class Place(NamedTuple):
-    """A process: a pid is unique on its host only."""
+    """A process: a pid is unique on its host only. ``rank`` is -1 but where a pid tells nothing: files that name none, and
+    processes of several containers or unnamed hosts with one pid."""
 
     host: str
     pid: int
+    rank: int = -1
 
 
 @dataclass
@@ -43,7 +45,8 @@ class Life:
 
 def place(process: Process) -> Place:
     """Where ``process`` runs."""
-    return Place(process.host, process.pid)
+    told = process.pid <= 0 and process.rank is not None
+    return Place(process.host, process.pid, process.rank if told and process.rank is not None else -1)
 
 
 def locate(origin: Origin, lanes: Sequence[str], known: Iterable[Place]) -> Place:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.capture import Rank
 from teller_core.data.records import Recording
 from teller_core.data.steps import StepWork
 from teller_core.data.table import Int64
@@ -19,6 +18,7 @@ from teller_core.rebuild.annotations import Annotated
 from teller_core.rebuild.engines import Place, place
 from teller_core.rebuild.line_of_steps import Slot
 from teller_core.rebuild.ranges import range_max
+from teller_core.rebuild.ranks import Ranked
 
 
 class Piece(NamedTuple):
@@ -34,22 +34,21 @@ class Piece(NamedTuple):
 def step_work(
     recording: Recording,
     slots: Sequence[Slot],
-    ranks: Sequence[Rank],
-    tree_of: Sequence[int],
+    ranked: Ranked,
     annotations: Sequence[Annotated],
 ) -> StepWork:
-    """One row a step and rank that ran it. ``tree_of``: the tree of each rank, -1 for none; ``annotations``: one a tree.
+    """One row a step and rank that ran it. ``annotations``: one a tree.
 
     Of a process with several entries, those whose trace covers the step have the row, the first one where none does.
     ``start`` and ``stop`` are the same for all entries of a process.
     """
     pieces: list[tuple[int, Piece]] = []
-    for where in dict.fromkeys(Place(rank.host, rank.pid) for rank in ranks):
-        own = [i for i, rank in enumerate(ranks) if Place(rank.host, rank.pid) == where]
+    for where in dict.fromkeys(ranked.places):
+        own = [i for i, other in enumerate(ranked.places) if other == where]
         ran = _executed(recording, slots, where)
         found: list[tuple[int, Piece]] = []
         for i in own:
-            tree, k = ranks[i].tree, tree_of[i]
+            tree, k = ranked.ranks[i].tree, ranked.trees[i]
             if tree is not None and any(k in slot.names for slot in slots):
                 found.append((i, _named(slots, k, annotations[k], tree)))
             elif tree is not None and len(ran.step):

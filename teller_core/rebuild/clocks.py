@@ -1,0 +1,182 @@
+"""The clocks of the ranks put on one, with a bound of the error that holds for every pair.
+
+A synchronous collective ends on no rank before it has begun on each. So if x is what must be added to a rank's clock, then
+x[a] - x[b] <= end[b] - start[a] for every two ranks that met: a system of difference constraints, whose tightest consequences are
+shortest paths (Floyd 1962, Warshall 1962; taking one process after the other tells who contradicts the others). Two processes
+of one machine read one clock. Clocks of two machines run apart: their bounds are widened so that they hold for the whole window
+of the meetings. The bounds say nothing of times far outside it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.capture import Rank
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.rebuild.collective_calls import Call, Key
+from teller_core.rebuild.engines import Place
+
+UNBOUNDED = 1 << 61
+"""Further apart than a clock of 1970 and one of the last boot; three of them still fit into int64."""
+DRIFT_PPM = 20
+"""Parts per million by which clocks of two machines are taken to run apart, at most, in the recorded window: oscillators of
+servers differ by some tens before anything disciplines them, and disciplined ones by less than one."""
+MICROSECOND = 1000
+BLOCK = 1 << 20
+"""Numbers of an intermediate array."""
+
+
+class Together(NamedTuple):
+    """Collectives of the same ranks: ``rank`` positions; ``start``, ``dur`` int64 ns (collectives, ranks), by their clocks."""
+
+    rank: tuple[int, ...]
+    keys: Sequence[Key]
+    synchronous: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    start: Int64
+    dur: Int64
+
+
+class Clocks(NamedTuple):
+    """``of`` int64: the process of each rank. ``upper`` int64 (processes, processes): ``upper[a, b]`` ns bounds what must be
+    added to the clock of ``b`` beyond what is added to that of ``a``, UNBOUNDED where nothing does."""
+
+    of: Int64
+    upper: Int64
+
+    def bound(self, a: int, b: int) -> int:
+        """ns: the most by which the shift of rank ``b`` may exceed that of rank ``a``."""
+        return int(self.upper[self.of[a], self.of[b]])
+
+
+def together(met: Mapping[Key, Sequence[Call]]) -> list[Together]:
+    """The meetings, by who met."""
+    groups: defaultdict[tuple[int, ...], list[tuple[Key, list[Call]]]] = defaultdict(list)
+    for key, calls in met.items():
+        ordered = sorted(calls, key=lambda call: call.rank)
+        groups[tuple(call.rank for call in ordered)].append((key, ordered))
+    return [
+        Together(
+            rank,
+            [key for key, _ in of],
+            np.array([all(call.kind.synchronous for call in calls) for _, calls in of], dtype=np.bool_),
+            np.array([[call.start for call in calls] for _, calls in of], dtype=np.int64),
+            np.array([[call.dur for call in calls] for _, calls in of], dtype=np.int64),
+        )
+        for rank, of in groups.items()
+    ]
+
+
+def bound_clocks(
+    ranks: Sequence[Rank], places: Sequence[Place], apart: Int64, met: Sequence[Together], problems: Counter[str]
+) -> tuple[list[Rank], Clocks]:
+    """Ranks with the shift to the clock of the first process and a bound of its error, as far as anything tells; and the bounds.
+
+    ``apart`` int64 (ranks, ranks): how much the clocks of two may differ, UNKNOWN for unbounded. Where what is bound to a clock
+    allows that it needs no shift, it gets none. Problems: ``clocks_contradict_collectives``.
+    """
+    order = sorted(dict.fromkeys(places), key=lambda where: _is_local(ranks[places.index(where)]))
+    of = np.array([order.index(where) for where in places], dtype=np.int64)
+    if not order:
+        return list(ranks), Clocks(of, np.zeros((0, 0), dtype=np.int64))
+    first = np.array([places.index(where) for where in order], dtype=np.int64)
+    same = apart[np.ix_(first, first)]
+    grain = _grains(met, of, len(order))
+    upper, wrong = _closed(_constraints(met, of, same, grain))
+    problems["clocks_contradict_collectives"] += len(wrong)
+    shift = _shifts(upper)
+    told: list[Rank] = []
+    for rank, p in zip(ranks, of.tolist(), strict=True):
+        error = max(int(upper[0, p]) - int(shift[p]), int(shift[p]) + int(upper[p, 0]))
+        bounded = p not in wrong and max(int(upper[0, p]), int(upper[p, 0])) < UNBOUNDED
+        told.append(replace(rank, shift=int(shift[p]) if bounded else 0, clock_error=error if bounded else UNKNOWN))
+    return told, Clocks(of, np.minimum(upper + grain[None, :], UNBOUNDED))
+
+
+def _is_local(rank: Rank) -> bool:
+    """Whether the zero of its clock is unknown. Logs and requests know of no such clock: it is put on another one if it can."""
+    return rank.tree is not None and rank.tree.trace.origin.clock != "unix"
+
+
+def _constraints(met: Sequence[Together], of: Int64, same: Int64, grain: Int64) -> Int64:
+    """int64 (processes, processes): the bounds that the meetings, and sharing a machine, give directly."""
+    upper = np.full(same.shape, UNBOUNDED, dtype=np.int64)
+    for group in met:
+        p = of[list(group.rank)]
+        for block in _blocks(np.flatnonzero(group.synchronous), len(p)):
+            start, end = group.start[block], group.start[block] + group.dur[block]
+            between = (end[:, :, None] - start[:, None, :]).min(axis=0) + 2 * grain[p][:, None]
+            np.minimum.at(upper, tuple(np.ix_(p, p)), between)
+    drift = _window(met, of) * DRIFT_PPM // 10**6
+    upper = np.where((same == UNKNOWN) & (upper < UNBOUNDED), upper + drift, upper)
+    upper = np.where(same == UNKNOWN, upper, np.minimum(upper, same))
+    np.fill_diagonal(upper, 0)
+    return upper
+
+
+def _window(met: Sequence[Together], of: Int64) -> int:
+    """ns from the first to the last meeting of whichever process met the longest, by its own clock."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for group in met:
+        if len(group.start):
+            low, high = group.start.min(axis=0).tolist(), group.start.max(axis=0).tolist()
+            for k, p in enumerate(of[list(group.rank)].tolist()):
+                first[p], last[p] = min(first.get(p, low[k]), low[k]), max(last.get(p, high[k]), high[k])
+    return max((last[p] - first[p] for p in first), default=0)
+
+
+def _grains(met: Sequence[Together], of: Int64, processes: int) -> Int64:
+    """int64 ns a process: what its times leave out. Profilers before 2024 wrote whole microseconds, cut off."""
+    seen, fine = np.zeros((2, processes), dtype=np.bool_)
+    for group in met:
+        p = of[list(group.rank)]
+        seen[p] = True
+        fine[p] |= ((group.start % MICROSECOND != 0) | (group.dur % MICROSECOND != 0)).any(axis=0)
+    return np.where(seen & ~fine, MICROSECOND, 0).astype(np.int64)
+
+
+def _blocks(
+    rows: "np.ndarray[tuple[int], np.dtype[np.intp]]", width: int
+) -> Iterator["np.ndarray[tuple[int], np.dtype[np.intp]]"]:
+    size = max(BLOCK // (width * width), 1)
+    return (rows[low : low + size] for low in range(0, len(rows), size))
+
+
+def _closed(direct: Int64) -> tuple[Int64, set[int]]:
+    """The tightest bounds between all processes, and those whose meetings contradict the processes before them."""
+    n = len(direct)
+    upper = np.full((n, n), UNBOUNDED, dtype=np.int64)
+    np.fill_diagonal(upper, 0)
+    wrong: set[int] = set()
+    for p in range(n):
+        known = [q for q in range(p) if q not in wrong]
+        if not known:
+            continue
+        inner = upper[np.ix_(known, known)]
+        to = np.minimum((inner + direct[known, p][None, :]).min(axis=1), UNBOUNDED)
+        back = np.minimum((direct[p, known][:, None] + inner).min(axis=0), UNBOUNDED)
+        if int((to + back).min()) < 0:
+            wrong.add(p)
+            continue
+        upper[known, p], upper[p, known] = to, back
+        upper[np.ix_(known, known)] = np.minimum(inner, to[:, None] + back[None, :])
+    return upper, wrong
+
+
+def _shifts(upper: Int64) -> Int64:
+    """int64 a process: shifts that meet all bounds together, each 0 where that is possible, else in the middle of its bounds."""
+    left = upper.copy()
+    shift = np.zeros(len(upper), dtype=np.int64)
+    for p in range(1, len(upper)):
+        low, high = -int(left[p, 0]), int(left[0, p])
+        if low <= -UNBOUNDED or high >= UNBOUNDED:
+            continue
+        shift[p] = x = 0 if low <= 0 <= high else (low + high) // 2
+        left[0, p], left[p, 0] = x, -x
+        for a, b, weight in ((0, p, x), (p, 0, -x)):
+            through = left[:, a][:, None] + weight + left[b, :][None, :]
+            left = np.minimum(left, np.minimum(through, UNBOUNDED))
+    return shift
