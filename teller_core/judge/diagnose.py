@@ -14,7 +14,7 @@ from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
-from teller_core.judge.rules import RULES
+from teller_core.judge.rules import OF_STEPS, RULES
 from teller_core.judge.scene import Scene, scene
 
 LEAST_NS = 30_000_000
@@ -118,7 +118,9 @@ def judge(
 
 def _claimed(view: Scene, answers: Answers) -> list[Clue]:
     """The causes that may be named and cost this request enough, the dearest first."""
-    found = [clue for rule in RULES.values() if (clue := rule(view)) is not None]
+    served = bool(len(view.life.step) or len(view.holds.step))
+    rules = [rule for key, rule in RULES.items() if served or key not in OF_STEPS]
+    found = [clue for rule in rules if (clue := rule(view)) is not None]
     kept = [clue for clue in found if _counts(view, answers, clue)]
     return sorted(kept, key=lambda clue: -clue.ns)
 
@@ -210,7 +212,7 @@ def _unexplained(view: Scene) -> str:
 def _tier(view: Scene) -> int:
     """The best evidence about this very request."""
     best = view.case.capture.tier
-    if view.case.profiled[view.life.step].any():
+    if view.profiled:
         return best
     has_times = UNKNOWN not in (view.life.begin, view.life.end)
     by_mapping = {Mapping.RECORDED: 3, Mapping.INFERRED: 2, Mapping.UNKNOWN: 1 if has_times else 0}
@@ -221,7 +223,7 @@ def _coverage(view: Scene) -> Coverage:
     mapping = view.life.mapping
     return Coverage(
         steps=view.life.taken if mapping != Mapping.UNKNOWN else None,
-        profiled=int(view.case.profiled[view.life.step].sum()),
+        profiled=view.profiled,
         mapping="recorded" if mapping == Mapping.RECORDED else "inferred" if mapping == Mapping.INFERRED else "unknown",
     )
 
@@ -233,11 +235,10 @@ def _resources(view: Scene, earlier: WhyReport | None) -> list[Part]:
 def _not_seen(view: Scene, answers: Answers) -> list[str]:
     """What was not recorded and could matter."""
     case, request = view.case, view.life.request
-    profiled = view.case.profiled[view.life.step]
     gaps = [
         (view.life.mapping == Mapping.UNKNOWN, "which steps served it"),
-        (not profiled.any(), "a profile of its steps: operators and kernels"),
-        (bool(profiled.any()) and not profiled.all(), "a profile of all of its steps"),
+        (not view.profiled, "a profile of its steps: operators and kernels"),
+        (0 < view.profiled < len(view.life.step), "a profile of all of its steps"),
         (not view.counted("run_queue_wait_ns"), "waiting for a processor: no scheduler counters were sampled"),
         (not view.counted("pressure_io_some_us"), "waiting for storage: no pressure counters were sampled"),
         (not case.capture.pauses.kind, "pauses of the processes, as collections"),

@@ -73,9 +73,32 @@ def holds(case: Case, life: Life, since: int, until: int) -> Holds:
     arrived = next((time for time in (life.queued, life.received, life.launched) if time != UNKNOWN), UNKNOWN)
     low, high = max(arrived, since), min(life.last, until)
     if life.engine is None or UNKNOWN in (arrived, since, until, life.last) or high <= low:
-        return _charged(case, _Raw(*(np.empty(0, np.int64) for _ in _Raw._fields)), (0, 0))
+        return NOTHING
     rows = life.engine.window(low, high)
-    return _charged(case, _joined(_steps(case, life, rows), _gaps(life, rows)), (low, high))
+    raw = _joined(_steps(case, life, rows), _gaps(life, rows))
+    return _charged(case, raw, (low, high)) if len(raw.step) else NOTHING
+
+
+_NO_NS, _NO_MARKS = np.empty(0, np.int64), np.empty(0, np.bool_)
+NOTHING = Holds(
+    step=_NO_NS,
+    gap=_NO_MARKS,
+    own=_NO_MARKS,
+    low=_NO_NS,
+    high=_NO_NS,
+    took=_NO_NS,
+    base=_NO_NS,
+    others=_NO_NS,
+    over=_NO_NS,
+    observed=_NO_NS,
+    collection=_NO_NS,
+    prompts=_NO_NS,
+    starved=_NO_NS,
+    device=_NO_NS,
+    rest=_NO_NS,
+    judged=False,
+)
+"""Of a request that no step or gap of a known engine can have held up."""
 
 
 class _Raw(NamedTuple):

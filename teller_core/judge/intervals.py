@@ -46,10 +46,10 @@ def union(start: Int64, stop: Int64) -> Spans:
 
 def clip(spans: Spans, low: int, high: int) -> Spans:
     """The part of ``spans`` inside ``[low, high)``."""
-    if high <= low:
+    if high <= low or not len(spans.start):
         return EMPTY
-    first = int(np.searchsorted(spans.stop, low, "right"))
-    last = int(np.searchsorted(spans.start, high, "left"))
+    first = int(spans.stop.searchsorted(low, "right"))
+    last = int(spans.start.searchsorted(high, "left"))
     if last <= first:
         return EMPTY
     return Spans(np.maximum(spans.start[first:last], low), np.minimum(spans.stop[first:last], high))
@@ -57,7 +57,7 @@ def clip(spans: Spans, low: int, high: int) -> Spans:
 
 def covers(spans: Spans, points: Int64) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     """bool: which of the points lie inside."""
-    return np.searchsorted(spans.start, points, "right") > np.searchsorted(spans.stop, points, "right")
+    return spans.start.searchsorted(points, "right") > spans.stop.searchsorted(points, "right")
 
 
 def overlap(spans: Spans, low: int, high: int) -> int:
@@ -69,6 +69,8 @@ def overlaps(spans: Spans, low: Int64, high: Int64) -> Int64:
     """int64 ns: how much of ``spans`` lies inside each ``[low, high)``."""
     if not len(low):
         return np.zeros(0, np.int64)
+    if not len(spans.start):
+        return np.zeros(len(low), np.int64)
     near = clip(spans, int(low.min()), int(max(low.max(), high.max())))
     return _covered_before(near, high) - _covered_before(near, low)
 
@@ -86,7 +88,7 @@ def without(a: Spans, b: Spans) -> Spans:
     if not len(a.start):
         return EMPTY
     b = clip(b, int(a.start[0]), int(a.stop[-1]))
-    return _pick(a, b, inside=False)
+    return _pick(a, b, inside=False) if len(b.start) else union(a.start, a.stop)
 
 
 def paint(low: int, high: int, colors: Sequence[Spans]) -> list[int]:
@@ -95,6 +97,8 @@ def paint(low: int, high: int, colors: Sequence[Spans]) -> list[int]:
     The numbers sum to ``high - low`` exactly.
     """
     clipped = [clip(color, low, high) for color in colors]
+    if not any(len(color.start) for color in clipped):
+        return [*[0] * len(clipped), max(high - low, 0)]
     ends = np.array([low, high], np.int64)
     points = np.unique(np.concatenate([ends, *[c.start for c in clipped], *[c.stop for c in clipped]]))
     left, size = points[:-1], np.diff(points)
@@ -121,7 +125,7 @@ def _covered_before(spans: Spans, points: Int64) -> Int64:
     if not len(spans.start):
         return np.zeros(len(points), np.int64)
     done = np.concatenate([np.zeros(1, np.int64), np.cumsum(spans.stop - spans.start)])
-    index = np.searchsorted(spans.start, points, "right")
+    index = spans.start.searchsorted(points, "right")
     before = np.maximum(index - 1, 0)
     partial = np.minimum(points, spans.stop[before]) - spans.start[before]
     return np.where(index > 0, done[before] + partial, 0).astype(np.int64)

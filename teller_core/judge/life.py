@@ -1,6 +1,7 @@
 """One request's life in one capture: its boundaries, the steps that served it and the engine around it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,40 +61,74 @@ class Life:
 
 def life(case: Case, request: int) -> Life:
     """The life of the request at position ``request``."""
-    table, part = case.capture.requests, case.capture.participation
     rows = case.rows[int(case.first[request]) : int(case.first[request + 1])]
-    taken = len(rows)
+    own = _own(case, rows) if len(rows) else _NONE
+    queued, chosen = _queue(case, request)
+    end = int(case.ends[request])
+    return Life(
+        request=request,
+        begin=int(case.starts[request]),
+        received=_fine(int(case.capture.requests.received[request])),
+        queued=queued,
+        launched=int(own.start[0]) if len(own.start) else chosen,
+        first=_first(case, request, own.role, own.stop),
+        last=_last(case, request, own.stop, end),
+        end=end,
+        **own._asdict(),
+        taken=len(rows),
+        engine=_engine(case, request, own.step),
+        evicted=_evicted(case, request, Spans(own.start, own.stop), own.step, own.recomputed),
+    )
+
+
+class _Own(NamedTuple):
+    """The request's own steps, as they stand in its Life."""
+
+    rows: Int64
+    step: Int32
+    start: Int64
+    stop: Int64
+    role: UInt8
+    tokens: Int32
+    recomputed: Int32
+    mapping: Mapping
+    confidence: float
+
+
+def _own(case: Case, rows: Int64) -> _Own:
+    """The steps at ``rows`` of the participation whose times are known, by begin."""
+    part = case.capture.participation
     step = part.step[rows]
     timed = (case.begin[step] != UNKNOWN) & (case.stop[step] != UNKNOWN)
     rows, step = rows[timed], step[timed]
     order = np.argsort(case.begin[step], kind="stable")
     rows, step = rows[order], step[order]
-    start, stop, role = case.begin[step], case.stop[step], part.role[rows]
-    queued, chosen = _queue(case, request)
-    launched = int(start[0]) if len(start) else chosen
-    end = int(case.ends[request])
-    return Life(
-        request=request,
-        begin=int(case.starts[request]),
-        received=_fine(int(table.received[request])),
-        queued=queued,
-        launched=launched,
-        first=_first(case, request, role, stop),
-        last=_last(case, request, stop, end),
-        end=end,
+    return _Own(
         rows=rows,
         step=step,
-        start=start,
-        stop=stop,
-        role=role,
+        start=case.begin[step],
+        stop=case.stop[step],
+        role=part.role[rows],
         tokens=part.tokens[rows],
         recomputed=part.recomputed[rows],
         mapping=Mapping(int(part.mapping[rows].min())) if len(rows) else Mapping.UNKNOWN,
         confidence=float(part.confidence[rows].mean()) if len(rows) else 0.0,
-        taken=taken,
-        engine=_engine(case, request, step),
-        evicted=_evicted(case, request, Spans(start, stop), step, part.recomputed[rows]),
     )
+
+
+_NO_TIMES, _NO_NUMBERS = np.empty(0, np.int64), np.empty(0, np.int32)
+_NONE = _Own(
+    rows=_NO_TIMES,
+    step=_NO_NUMBERS,
+    start=_NO_TIMES,
+    stop=_NO_TIMES,
+    role=np.empty(0, np.uint8),
+    tokens=_NO_NUMBERS,
+    recomputed=_NO_NUMBERS,
+    mapping=Mapping.UNKNOWN,
+    confidence=0.0,
+)
+"""Of a request of which no step is known: the usual one where nothing but callers' records is at hand."""
 
 
 def _evicted(case: Case, request: int, own: Spans, step: Int32, recomputed: Int32) -> Spans:
@@ -133,9 +168,11 @@ def _fine(time: int) -> int:
 
 def _first(case: Case, request: int, role: UInt8, stop: Int64) -> int:
     """The end of its last step before the first decode, else what the server says of its first token."""
+    if not len(stop):
+        return int(case.capture.requests.first_token[request])
     decode = np.flatnonzero(role == Role.DECODE)
     before = int(decode[0]) if len(decode) else len(role)
-    return int(stop[before - 1]) if before > 0 and len(stop) else int(case.capture.requests.first_token[request])
+    return int(stop[before - 1]) if before > 0 else int(case.capture.requests.first_token[request])
 
 
 def _last(case: Case, request: int, stop: Int64, end: int) -> int:

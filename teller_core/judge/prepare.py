@@ -119,8 +119,8 @@ class Case:
     """Stops of this capture's own profiler."""
     counters: Mapping[str, Counter]
     """Of the processes on the path together, or of the machine where the name begins with machine or pressure."""
-    expectation: Mapping[tuple[int, str], int]
-    """The row of ``assessment.requests`` by request position and metric."""
+    expected_rows: Mapping[str, Int64]
+    """int64 a request, by metric: its row of ``assessment.requests``, -1 for none."""
     lines: Mapping[str, Int64]
     """Rows of the log lines that a rule knows, by rule."""
     detailed: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
@@ -131,6 +131,12 @@ class Case:
     """Those among them in which a profile was just beginning: it sets itself up in its first steps."""
     measured: dict[str, Any] = field(default_factory=dict[str, Any])
     """Measured once a capture by who needs it, by name."""
+
+    def expectation(self, request: int, metric: str) -> int | None:
+        """The row of ``assessment.requests`` about a request (its position) and a metric, None for none."""
+        rows = self.expected_rows.get(metric)
+        row = int(rows[request]) if rows is not None else -1
+        return row if row >= 0 else None
 
     def once(self, name: str, measure: "Callable[[Case], Measured]") -> Measured:
         """What ``measure`` says of this case, measured when it is first asked for."""
@@ -173,17 +179,22 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
         ends=capture.requests.end(),
         stalls=_kind(capture, "profiler_stop"),
         counters=_counters(capture, path, engines),
-        expectation={
-            (int(request), metric): row
-            for row, (request, metric) in enumerate(
-                zip(assessment.requests.request.tolist(), assessment.requests.metric, strict=True)
-            )
-        },
+        expected_rows=_expected_rows(assessment, count),
         lines=_lines(capture),
         detailed=detailed,
         profiled=profiled,
         opening=_opening(profiled, engines),
     )
+
+
+def _expected_rows(assessment: Assessment, count: int) -> dict[str, Int64]:
+    metrics = np.array(assessment.requests.metric, dtype=object)
+    found: dict[str, Int64] = {}
+    for metric in dict.fromkeys(assessment.requests.metric):
+        at = np.flatnonzero(metrics == metric)
+        found[metric] = np.full(count, -1, np.int64)
+        found[metric][assessment.requests.request[at]] = at
+    return found
 
 
 def _detailed(capture: Capture) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

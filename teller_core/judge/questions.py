@@ -39,7 +39,7 @@ class Answers(NamedTuple):
 def ask(case: Case, request: int, metric: Metric, slo_ns: int | None) -> Answers:
     """The three questions for one request and metric; ``slo`` asks them of the end-to-end time."""
     named = "e2e" if metric == "slo" else metric
-    row = case.expectation.get((request, named))
+    row = case.expectation(request, named)
     table = case.assessment.requests
     value, work, load = UNKNOWN, UNKNOWN, UNKNOWN
     if row is not None:

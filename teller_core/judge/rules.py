@@ -32,3 +32,17 @@ RULES: Mapping[str, Rule] = {
     "lifecycle.cold_start": rules_service.cold_start,
 }
 """By the cause that the rule looks for; ``host.slow_operator`` answers ``gpu.wrong_kernel`` where the operator is a kernel."""
+
+OF_STEPS = frozenset(
+    {
+        "scheduler.prefill_interference",
+        "host.cpu_starvation",
+        "host.io_stall",
+        "host.slow_operator",
+        "host.step_overhead",
+        "comm.degraded_link",
+        "comm.straggler_rank",
+        "comm.fabric_fallback",
+    }
+)
+"""Causes whose rules have nothing to say of a request that no known step served or held up."""

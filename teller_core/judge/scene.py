@@ -37,6 +37,11 @@ class Scene:
         return phases(self.case, self.life, self.low, self.high)
 
     @cached_property
+    def profiled(self) -> int:
+        """How many of its steps a profile overlaps."""
+        return int(self.case.profiled[self.life.step].sum()) if len(self.life.step) else 0
+
+    @cached_property
     def resources(self) -> list[Part]:
         """The resources of its steps."""
         return resources(self.case, self.life)
@@ -101,7 +106,7 @@ def _stretch(case: Case, one: Life, metric: Metric) -> tuple[int, int]:
 
 def over_work(view: Scene) -> int:
     """ns of the metric beyond what its work predicts, 0 where that is unknown."""
-    row = view.case.expectation.get((view.life.request, "e2e" if view.metric == "slo" else view.metric))
+    row = view.case.expectation(view.life.request, "e2e" if view.metric == "slo" else view.metric)
     if row is None:
         return 0
     table = view.case.assessment.requests

@@ -58,7 +58,7 @@ def test_a_prefix_is_missed_only_by_who_found_nothing_where_its_peers_found_much
     found = np.full(12, 800, np.int32)
     found[6] = cached
     told = replace(made, requests=replace(made.requests, prompt_tokens=prompts, cached_tokens=found))
-    row = prepare(told, numbers).expectation[6, "e2e"]
+    row = prepare(told, numbers).expectation(6, "e2e")
     work = numbers.requests.by_work.copy()
     work[row] = 100 * MS
     report = judge(prepare(told, replace(numbers, requests=replace(numbers.requests, by_work=work))), 6)
@@ -131,7 +131,7 @@ def test_a_collection_in_a_front_end_of_its_own_delays_delivery_but_no_step() ->
         kind=[*pauses.kind, "gc"],
     )
     table = numbers.requests
-    row = prepare(made, numbers).expectation[STRUCK, "e2e"]
+    row = prepare(made, numbers).expectation(STRUCK, "e2e")
     value = table.value.copy()
     value[row] += 300 * MS
     told = replace(made, pauses=inside, requests=replace(made.requests, client_end=late))
