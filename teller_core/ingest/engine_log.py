@@ -5,36 +5,33 @@ Every physical line is counted: the first of a record as kept, others by what th
 """
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 from teller_core.data.records import LogLine, Process
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.decimals import NS_PER_S
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import lines, text_of
-from teller_core.ingest.log_facts import Line, tell
-from teller_core.ingest.log_json import json_head
+from teller_core.ingest.jsonl import lines
+from teller_core.ingest.log_clock import Clocks, settle
+from teller_core.ingest.log_envelopes import head
+from teller_core.ingest.log_facts import Line
 from teller_core.ingest.log_patterns import Known, recognize, recognize_numbers
-from teller_core.ingest.log_stamps import TAG, Head, head
-from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, shorten, strip, unclosed, visible
+from teller_core.ingest.log_processes import process_of, settle_hosts
+from teller_core.ingest.log_progress import without_progress
+from teller_core.ingest.log_stamps import Head
+from teller_core.ingest.log_story import Story
+from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, endless, shorten, strip, unclosed, visible
 from teller_core.ingest.source import open_source
 
 NAME = "engine_log"
 MAX_RECORD = MAX_SCANNED
 MAX_UNKNOWN = 300_000
 """Lines that no pattern knows are kept up to this number a file, then counted: ``unknown_line_over_limit``."""
-QUARTER_HOUR = 900 * NS_PER_S
-WIDEST_ZONE = 56
-"""Quarters of an hour: no zone is over 14 hours from Greenwich."""
-_PROGRESS = re.compile(r"(?<!\d)\d{1,6}%(?:\||.{0,80}?\d/\d{1,12} ?\[)|(?<!\d)\d{1,12}[A-Za-z]{0,12} \[\d\d:\d\d, ")
-_DONE = re.compile(r"100%(?:\||.{0,80}?\d/\d{1,12} ?\[)")
-_BAR_END = re.compile(r"\] ?(?=[\[({\dDIWEFCT])")
 _GOES_ON = re.compile(
-    r"[\s)}\]]|[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)|During handling of|The above exception"
+    r"(?!\s*(?:eval|total) time\s+=)[\s)}\]]|[\w.]*(?:Error|Exception|Interrupt|Exit)(?::|$)|During handling of"
+    r"|The above exception"
 )
-_WORKER = re.compile(r"(?:\w*Worker\w*?)(?:[_-](?:TP|DP|PP)?(?P<rank>\d+))?$")
+ENGINES = frozenset({"vllm", "sglang", "tgi", "llamacpp", "trtllm", "triton"})
 
 
 def sniff(head_bytes: bytes) -> bool:
@@ -45,7 +42,11 @@ def sniff(head_bytes: bytes) -> bool:
     if text.count("\ufffd") > len(text) // 100 + 4:
         return False
     some = re.split(r"[\r\n]+", text)[:400]
-    return any(_beginning(line, 0) for line in some if len(line) < MAX_RECORD)
+    return any(_is_log(line) for line in some if len(line) < MAX_RECORD)
+
+
+def _is_log(line: str) -> bool:
+    return beginning(line, 0) is not None or recognize_numbers(line) is not None
 
 
 class _Open(NamedTuple):
@@ -61,47 +62,49 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
     Times without a zone are read as UTC: the file's clock is then ``wall``, unless other lines of it have a zone: these
     tell the offset. Problems: ``line_too_long``, ``bad_stamp``, ``line_of_unknown_zone``, ``implausible_duration``,
-    ``cut_iteration_line``, ``unknown_line_over_limit``.
+    ``cut_iteration_line``, ``unknown_line_over_limit``, ``requests_without_id``, ``times_by_order_of_lines``.
     """
-    found = Found()
-    log = _Log(found, place)
+    log = Log(place, path.name)
     with open_source(path) as source:
         for number, (raw, skipped) in enumerate(lines(source), 1):
-            found.events += 1
             if skipped:
-                found.problems["line_too_long"] += 1
+                log.found.problems["line_too_long"] += 1
             log.add(raw.decode("utf-8", "replace"), number)
             if progress is not None and number % 20_000 == 0:
                 progress(source.on_disk)
-    log.close()
-    _one_clock(found, log.zoned)
-    found.processes += [_with_role(place.host, pid, tag) for pid, tag in log.tags.items()]
-    return found
+    return log.finish()
 
 
-class _Log:
+class Log:
     """The state of reading one log: the record that is open, the last time seen, processes by pid."""
 
-    def __init__(self, found: Found, place: Place) -> None:
-        self.found = found
+    def __init__(self, place: Place, name: str) -> None:
+        self.found = Found()
         self.place = place
+        self.story = Story(self.found, place, name)
         self.open: _Open | None = None
         self.in_prompt: bool | None = None
         """Whether the open record holds a prompt that has not ended, so that nothing of its further lines may be kept.
         None where nobody has asked."""
         self.last = UNKNOWN
         self.main = 0
-        self.tags: dict[int, str] = {}
-        self.processes: dict[tuple[int, str], Process] = {}
-        self.zoned: list[bool | None] = []
+        self.tags: dict[tuple[str, int], str] = {}
+        self.processes: dict[tuple[str, int, str], Process] = {}
+        self.clocks = Clocks()
         self.unknown = 0
 
     def add(self, raw: str, number: int) -> None:
         """One physical line."""
-        text = _without_progress(raw.rstrip("\r"), self.place.near)
-        heads = None if text is None else _beginning(text, self.place.near)
-        if text is None or not (text if heads is None else heads.message).strip():
-            self.found.other["progress" if text is None else "blank"] += 1
+        text = without_progress(raw.rstrip("\r"), self.place.near)
+        self.add_line(text, None if text is None else beginning(text, self.place.near), number)
+
+    def add_line(self, text: str | None, heads: Head | None, number: int) -> None:
+        """One line with the head it begins with; None for a progress bar that goes on."""
+        self.found.events += 1
+        if text is None:
+            self.found.other["progress"] += 1
+        elif not (text if heads is None else heads.message).strip():
+            self.found.other["blank"] += 1
         elif self._continues(text, heads):
             self.found.other["continuation"] += 1
         else:
@@ -114,19 +117,36 @@ class _Log:
         if self.open is None:
             return False
         first, parts = self.open.head, self.open.parts
-        message = text
-        if heads is not None:
-            message = heads.message
-            if not _GOES_ON.match(message):
-                return False
-            if heads[:6] != first[:6] or (heads.tag == "" and heads.time == UNKNOWN):
-                return False
+        if heads is not None and not first.part and not _GOES_ON.match(heads.message):
+            return self._is_prompt(heads)
+        if heads is not None and first.part:
+            return self._completes(heads)
+        if heads is not None and (heads[:6] != first[:6] or (heads.tag == "" and heads.time == UNKNOWN)):
+            return self._is_prompt(heads)
         if self.in_prompt is None:
             self.in_prompt = unclosed(first.message)
+        message = text if heads is None else heads.message
         if heads is None and not self.in_prompt and not _GOES_ON.match(text):
             return False
         if not self.in_prompt and sum(map(len, parts)) < MAX_RECORD:
             parts.append(message)
+        return True
+
+    def _is_prompt(self, heads: Head) -> bool:
+        """Whether a line that looks like a record's is of the prompt before it, which only a record of that form ends."""
+        if self.open is None or "router/src/" not in self.open.head.message or not endless(self.open.head.message):
+            return False
+        first = self.open.head
+        return heads.resolution != first.resolution or heads.zoned != first.zoned or heads.time < first.time
+
+    def _completes(self, heads: Head) -> bool:
+        """A line that its container cut into pieces: this is the next one."""
+        if self.open is None:
+            return False
+        message = self.open.head.message
+        if len(message) < MAX_RECORD:
+            message += heads.message
+        self.open = self.open._replace(head=self.open.head._replace(message=message, part=heads.part), parts=[message])
         return True
 
     def close(self) -> None:
@@ -134,7 +154,7 @@ class _Log:
         if self.open is None:
             return
         opened, self.open, self.in_prompt = self.open, None, None
-        message = "\n".join(opened.parts)
+        message = opened.parts[0] if len(opened.parts) == 1 else "\n".join(opened.parts)
         known = recognize_numbers(message) if len(opened.parts) == 1 else None
         if known is not None:
             cleaned = Cleaned(shorten(visible(message), MAX_TEXT), 0)
@@ -159,104 +179,52 @@ class _Log:
             found.problems["bad_stamp"] += 1
         self.last = time = self.last if borrowed else first.time
         resolution = UNKNOWN if borrowed else first.resolution
-        process = self._process(first.pid or (self.main if not first.tag else 0), first.tag)
+        process = self._process(first)
         found.kept += 1
         found.redactions += cleaned.redactions
+        if first.zone:
+            fields = {**fields, "zone": _zone(first.zone)}
         text, file, number = cleaned.text, self.place.file, opened.number
         found.lines.append(LogLine(process, time, resolution, first.level, rule, fields, text, file, number))
-        self.zoned.append(None if borrowed else first.zoned)
+        self.clocks.add(first, borrowed)
         if rule:
-            producer = rule.partition(".")[0]
-            if producer in ("vllm", "sglang"):
-                found.engine = found.engine or producer
-            tell(found, rule, fields, Line(process, time, resolution, _engine(first.tag), len(found.lines) - 1))
+            self._tell(rule, fields, Line(process, time, resolution, first.tag, len(found.lines) - 1, number))
 
-    def _process(self, pid: int, tag: str) -> Process:
-        key = pid, tag
-        if key not in self.processes:
-            self.processes[key] = _with_role(self.place.host, pid, tag)
-            if pid and (tag or pid not in self.tags):
-                self.tags[pid] = tag
-        return self.processes[key]
+    def _tell(self, rule: str, fields: dict[str, str], line: Line) -> None:
+        producer = rule.partition(".")[0]
+        if not self.found.engine and producer in ENGINES:
+            self.found.engine = producer
+        epoch = self.story.tell(rule, fields, line)
+        if epoch is not None:
+            self.clocks.said(line.time, epoch)
+
+    def _process(self, first: Head) -> Process:
+        pid, host = first.pid or (self.main if not first.tag else 0), self.place.host or first.host
+        key = host, pid, first.tag
+        process = self.processes.get(key)
+        if process is None:
+            process = self.processes[key] = process_of(host, pid, first.tag)
+            if pid and (first.tag or (host, pid) not in self.tags):
+                self.tags[host, pid] = first.tag
+        return process
+
+    def finish(self) -> Found:
+        """What the log said, on one clock."""
+        self.close()
+        self.story.close()
+        settle(self.found, self.clocks)
+        hosts = settle_hosts(self.found, self.place.host)
+        told = [self.processes[host, pid, tag] for (host, pid), tag in self.tags.items()]
+        self.found.processes += [process._replace(host=hosts.get(process.host, process.host)) for process in told]
+        return self.found
 
 
-def _beginning(text: str, near: int) -> Head | None:
-    if text[:1] == "{":
-        return json_head(text, near)
+def beginning(text: str, near: int) -> Head | None:
+    """The head of a line, escape sequences apart."""
     return head(visible(text) if "\x1b" in text else text, near)
 
 
-def _without_progress(text: str, near: int) -> str | None:
-    """What follows the last carriage return; None for a progress bar that has not reached its end.
-
-    A bar may stand behind the process's tag, and a record behind the bar.
-    """
-    if "\r" not in text and "<" not in text and "it/s" not in text:
-        return text
-    tag = TAG.match(text)
-    front, rest = (tag[0], text[tag.end() :]) if tag else ("", text)
-    if "\r" in rest:
-        parts = [part for part in rest.split("\r") if part.strip()]
-        rest = next((part for part in reversed(parts) if not _PROGRESS.search(part)), parts[-1] if parts else "")
-    bar = _PROGRESS.search(rest)
-    if bar is None:
-        return front + rest
-    for end in _BAR_END.finditer(rest, bar.end()):
-        if _beginning(rest[end.end() :], near) is not None:
-            return front + rest[end.end() :]
-    return front + rest if _DONE.search(rest) else None
-
-
-def _with_role(host: str, pid: int, tag: str) -> Process:
-    """A process by the name it gives itself."""
-    tag = text_of(tag, 64)
-    if tag.startswith("APIServer"):
-        return Process(host, pid, "frontend")
-    if tag.startswith("EngineCore"):
-        return Process(host, pid, "engine")
-    if match := _WORKER.match(tag):
-        return Process(host, pid, "worker", int(match["rank"][:6]) if match["rank"] else None)
-    ranks = re.findall(r"\bTP(\d{1,6})", tag)
-    return Process(host, pid, "engine" if ranks else "unknown", int(ranks[0]) if ranks else None)
-
-
-def _engine(tag: str) -> int:
-    match = re.search(r"(?:DP|EngineCore_)(\d{1,6})", tag)
-    return int(match[1]) if match else 0
-
-
-def _one_clock(found: Found, zoned: list[bool | None]) -> None:
-    """Put lines of a clock without zone on the Unix clock where neighbors with a zone tell the offset."""
-    kinds = Counter(zoned)
-    if not kinds[False]:
-        found.clock = "unix" if kinds[True] else "local"
-        return
-    if not kinds[True]:
-        found.clock = "wall"
-        return
-    shift = _offset(found.lines, zoned)
-    if shift is None:
-        found.problems["line_of_unknown_zone"] += kinds[False]
-        return
-    moved = {i for i, kind in enumerate(zoned) if kind is False}
-    for i in moved:
-        found.lines[i] = found.lines[i]._replace(time=found.lines[i].time - shift)
-    found.iterations = [
-        fact._replace(time=fact.time - shift) if fact.line in moved else fact for fact in found.iterations
-    ]
-    found.requests = [fact._replace(time=fact.time - shift) if fact.line in moved else fact for fact in found.requests]
-
-
-def _offset(lines: list[LogLine], zoned: list[bool | None]) -> int | None:
-    """How far the wall clock is ahead, in quarters of an hour: the median over neighbors. None where none tell."""
-    steps: list[int] = []
-    before: tuple[int, bool] | None = None
-    for line, kind in zip(lines, zoned, strict=True):
-        if kind is None:
-            continue
-        if before is not None and before[1] != kind:
-            step = before[0] - line.time if kind else line.time - before[0]
-            steps.append(round(step / QUARTER_HOUR))
-        before = line.time, kind
-    possible = sorted(step for step in steps if abs(step) <= WIDEST_ZONE)
-    return possible[len(possible) // 2] * QUARTER_HOUR if possible else None
+def _zone(ahead: int) -> str:
+    """``-07:00`` of ns ahead of Greenwich."""
+    minutes = abs(ahead) // 60_000_000_000
+    return f"{'-' if ahead < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"

@@ -66,6 +66,10 @@ _PROMPT_KEYS = frozenset(
     }
 )
 _VALUE = re.compile(r"(?<![A-Za-z_])(?P<key>[A-Za-z_]++)[\"']?\s*+[:=]\s*+(?P<open>[\"'\[{]|[bBrR][\"'])")
+_MAYBE = re.compile(r"[:=]\s*+(?:[\"'\[{]|[bBrR][\"'])")
+"""Without one of these there is no value of _VALUE: told at once of nearly all lines."""
+_FREE = re.compile(r"text_generation_router[\w:]{0,64}: router/src/[\w/.]{1,64}:\d{1,6}: (?:Input|Output|Prompt): ")
+"""What follows is a prompt without quotes, over as many lines as it has, up to the end of the record (TGI at DEBUG)."""
 _BRACKET = re.compile(r"[\"'\[\](){}]")
 _QUOTED = {'"': re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]|\\.)*+", re.DOTALL)}
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
@@ -155,8 +159,17 @@ def shorten(text: str, limit: int) -> str:
     return text[:head] + gap + (text[-tail:] if tail else "")
 
 
+def endless(text: str) -> bool:
+    """Whether a prompt begins in ``text`` that only the next record ends."""
+    return "router/src/" in text and _FREE.search(text) is not None
+
+
 def unclosed(text: str) -> bool:
     """Whether a prompt begins in ``text`` and does not end: what follows on the next lines still belongs to it."""
+    if endless(text):
+        return True
+    if _MAYBE.search(text) is None:
+        return False
     done = 0
     for match in _prompts(text):
         if match.start() >= done:
@@ -171,7 +184,14 @@ def _prompts(text: str) -> Iterator[re.Match[str]]:
 
 
 def _without_prompts(text: str, salt: bytes) -> tuple[str, int]:
-    if not ("'" in text or '"' in text or "[" in text or "{" in text):
+    if "router/src/" in text and (free := _FREE.search(text)) is not None and free.end() < len(text):
+        front, count = _without_values(text[: free.end()], salt)
+        return front + _stand_in("", f"'{text[free.end() :]}'", salt), count + 1
+    return _without_values(text, salt)
+
+
+def _without_values(text: str, salt: bytes) -> tuple[str, int]:
+    if _MAYBE.search(text) is None:
         return text, 0
     kept: list[str] = []
     done = count = 0

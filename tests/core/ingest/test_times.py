@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import few, scaled, unix_ns
+from teller_core.ingest.log_envelopes import head
 from teller_core.ingest.log_json import json_head
-from teller_core.ingest.log_stamps import head, stamp
+from teller_core.ingest.log_stamps import stamp
 from teller_core.ingest.nvtx_tsv import unix
 
 SECOND = 1_000_000_000
