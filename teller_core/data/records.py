@@ -169,8 +169,9 @@ class RequestSpan(NamedTuple):
     parent: str = ""
     """The span above it, of those that were kept."""
     leg: str = "engine"
-    """What it is of the request: engine (one that served it), server or client (a side of HTTP), gateway (what passed it
-    on) or caller (what sent it). One with ``proxy`` is a gateway's, whatever stands here."""
+    """What it is of the request: engine (one that served it), server or client (a side of the HTTP request), gateway (what
+    passed it on), caller (what sent it) or http (a side of another request, which led to it). One with ``proxy`` is a
+    gateway's, whatever stands here."""
     service: str = ""
     """What the producer's process calls itself: legs of one service are of one machine's clock."""
     intervals: Sequence[Interval] = ()
@@ -233,6 +234,8 @@ class CollectiveFact(NamedTuple):
     """How many ranks must meet, where a file tells it without listing them; 0 not known."""
     bytes: int | None = None
     """Size of the message, where a file tells it instead of ``elements``."""
+    timed: bool = False
+    """``started`` and ``finished`` are when it ran, not when somebody noticed."""
 
 
 class GroupStatus(NamedTuple):

@@ -6,12 +6,13 @@ records are accounted for: ``events_in_file == len(trace) + sum(events_other) + 
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teller_core.data.trace import Trace
 from teller_core.errors import FormatError, LimitError
+from teller_core.ingest.file_names import named
 from teller_core.ingest.source import open_source
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def read(path: Path, *, progress: Callable[[int], None] | None = None) -> Trace:
             raise FormatError(error.what, f"{error.why}{salvage}", error.next_step) from None
     if not found.has_events:
         raise FormatError(path.name, "JSON without a traceEvents list", "Name a trace of the PyTorch profiler")
-    return trace_of(found.collected, found.header, path.name)
+    trace = trace_of(found.collected, found.header, path.name)
+    return replace(trace, origin=named(trace.origin, path))
 
 
 def _document(window: "Window", found: _Found, progress: Callable[[int], None]) -> None:

@@ -57,11 +57,13 @@ OTHERWISE = (Layer.OPERATOR, Place.THREAD)
 
 COLLECTIVE = re.compile(
     r"(nccl|rccl|oneccl|gloo:|_?c10d|record_param_comms|symm_mem::|vllm::all_|vllm::reduce_scatter)"
-    r"|.*(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|cross_device_reduce|deep_?ep|ep_?dispatch|ep_?combine|nvshmem)",
+    r"|.*(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|cross_device_reduce|deep_?ep|ep_?dispatch|ep_?combine|nvshmem"
+    r"|mscclpp|quick_?reduce|one_?shot_?(?:all|reduce)|two_?shot_?(?:all|reduce)|(?:put|wait)_signal|pplx)",
     re.IGNORECASE | re.DOTALL,
 )
 """Names of collectives, and of the kernels that carry them: NCCL, RCCL, Gloo, torch.distributed, the custom all-reduce
-kernels of the engines, DeepEP. The first group counts at the beginning of a name, the second anywhere in it."""
+kernels of the engines, DeepEP, MSCCL++, symmetric memory. The first group counts at the beginning of a name, the second anywhere
+in it."""
 
 
 def communicates(names: list[str]) -> UInt8:

@@ -117,6 +117,7 @@ def _fact(about: _About, body: Mapping[str, Any], kind: str) -> CollectiveFact |
         duration=_took(body.get(f"{kind}_exec_time_us")),
         size=about.size,
         bytes=count(body.get(f"{kind}_msg_size_bytes")),
+        timed=bool(started and ended),
     )
 
 

@@ -7,7 +7,7 @@ the calls above its launch say.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple, cast
 
@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.capture import Rank
+from teller_core.data.records import CollectiveFact
 from teller_core.data.steps import StepWork
-from teller_core.data.table import Int64
+from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import ROOT, Tree
 from teller_core.rebuild.collective_kinds import TALK, Kind, kind_of, kinds_of
@@ -93,6 +94,22 @@ def traced_calls(i: int, rank: Rank, work: StepWork) -> list[Call]:
         kind = _kind(known[int(trace.name[row])], said.word, above)
         calls.append(Call(i, row, steps[k], int(trace.start[row]), int(trace.dur[row]), called[k], kind, said))
     return calls
+
+
+def recorded_calls(i: int, facts: Sequence[CollectiveFact]) -> list[Call]:
+    """The collectives of the rank at position ``i`` that a recorder timed, by time. NCCL counts those of each kind apart."""
+    calls: list[Call] = []
+    for fact in facts:
+        if fact.timed and fact.started <= fact.finished:
+            kind = kind_of(fact.name) or TALK
+            size = len(fact.members) or fact.size
+            key = Key(f"group {fact.group} {kind.name}", fact.sequence, 0, size, "recorder")
+            said = Said(
+                f"group {fact.group}", size, fact.sequence, -1 if fact.elements is None else fact.elements, fact.dtype
+            )
+            called = fact.started if fact.time == UNKNOWN else fact.time
+            calls.append(Call(i, -1, -1, fact.started, fact.finished - fact.started, called, kind, said, key))
+    return sorted(calls, key=lambda call: call.start)
 
 
 def _kind(own: Kind | None, word: str, above: Kind | None) -> Kind:

@@ -69,7 +69,7 @@ def _by_number(calls: Sequence[Call]) -> list[Call]:
     found: list[Call] = []
     for call in calls:
         said = call.said
-        if said.group and said.sequence >= 0 and call.kind.definite:
+        if call.key is None and said.group and said.sequence >= 0 and call.kind.definite:
             where = (call.rank, said.group, said.sequence, call.kind.name)
             key = Key(f"{said.group} {call.kind.name}", said.sequence, seen[where], said.size, "sequence")
             seen[where] += 1
@@ -91,7 +91,8 @@ def _by_recorder(calls: Sequence[Call], facts: Sequence[CollectiveFact]) -> list
         near = k > used and call.called - int(times[k]) < CALLED_BEFORE_NS and call.key is None
         used = max(used, k)
         fact = facts[k] if near and _one_kind(call, facts[k]) else None
-        key = Key(f"group {fact.group}", fact.sequence, 0, len(fact.members), "recorder") if fact else call.key
+        size = len(fact.members) or fact.size if fact else 0
+        key = Key(f"group {fact.group}", fact.sequence, 0, size, "recorder") if fact else call.key
         found.append(call._replace(key=key))
     return sorted(found, key=lambda call: (call.start, call.row))
 

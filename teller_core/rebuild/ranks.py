@@ -113,14 +113,14 @@ def _heard_of(recording: Recording, places: Sequence[Place], numbers: set[int]) 
 
 
 def facts_by_rank(recording: Recording, ranked: Ranked) -> dict[int, list[CollectiveFact]]:
-    """A recorder's notes on the collectives of each rank (its position), by time, one a group and number; without sends.
+    """A recorder's notes on the collectives of each rank (its position), by time, one a group, number and name; without sends.
 
     Notes that name a rank and no process are of the process with that number, where there is one.
     """
-    notes: defaultdict[Place, dict[tuple[str, int], CollectiveFact]] = defaultdict(dict)
+    notes: defaultdict[Place, dict[tuple[str, int, str], CollectiveFact]] = defaultdict(dict)
     for fact in recording.collectives:
         if not fact.point_to_point:
-            notes[place(fact.process)][fact.group, fact.sequence] = fact
+            notes[place(fact.process)][fact.group, fact.sequence, fact.name] = fact
     holders = Counter(number for number in {where: rank.rank for where, rank in _once(ranked)}.values() if number >= 0)
     loose = {where.rank: own for where, own in notes.items() if where not in ranked.places and where.rank >= 0}
     found: dict[int, list[CollectiveFact]] = {}
