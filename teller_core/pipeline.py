@@ -12,7 +12,7 @@ A stage is swapped with ``replace(STAGES, assess=mine)``. Stages that compile co
 an answer from the store never pays for reading.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,13 +112,17 @@ def import_group(group: "Group", store: Store, *, progress: Told = nobody, stage
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
     assessment = stages.assess(capture)
-    answers: list[WhyReport] = []
-    for answer in stages.diagnose(capture, assessment):
-        answers.append(stages.explain(answer))
-        progress("judge", len(answers), len(capture.requests.number))
-    progress("store", 0, 0)
     report = capture_report(capture, already_known=False, imported_at=datetime.now(UTC).isoformat(timespec="seconds"))
-    if store.save(capture, assessment, answers, report):
+    if store.save(capture, assessment, _answered(capture, assessment, stages, progress), report):
         return report
     # Another process stored the same content meanwhile: what it said stays.
     return store.report(capture_id).model_copy(update={"already_known": True})
+
+
+def _answered(capture: Capture, assessment: Assessment, stages: Stages, progress: Told) -> Iterator[WhyReport]:
+    """The answers one by one, as they are put aside: a hundred thousand of them would not fit beside the capture."""
+    total = len(capture.requests.number)
+    for done, answer in enumerate(stages.diagnose(capture, assessment), 1):
+        yield stages.explain(answer)
+        progress("judge", done, total)
+    progress("store", 0, 0)

@@ -2,8 +2,9 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import zstandard
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _RANK = tuple(field.name for field in fields(Rank) if field.name != "tree")
+SPOOLED = {
+    "answers": "request, metric, verdict, confidence, report",
+    "findings": "request, metric, position, cause, step, rank, view, operator, layer, confidence, saving_ms",
+}
+"""The columns of what is put aside until a capture is stored, by the table where it will be."""
+BATCH = 256
+"""Answers written at once: more saves nothing."""
 _LARGEST_REPORT = 1 << 26
 """Bytes of JSON. An answer that claims more is damaged."""
 
@@ -102,25 +110,50 @@ def read_assessment(con: sqlite3.Connection, key: int) -> Assessment:
     )
 
 
-def write_answers(con: sqlite3.Connection, key: int, answers: Sequence[WhyReport]) -> None:
-    """Insert the answers: the whole report compressed, and a row for each of its findings."""
+def spool_answers(con: sqlite3.Connection, answers: Iterable[WhyReport]) -> None:
+    """Put the answers, as they come, into temporary tables: the whole report compressed, and a row for each of its findings.
+
+    SQLite keeps these on disk, out of the store's own file, which stays free for others while answers are still made.
+    """
     press = zstandard.ZstdCompressor(level=LEVEL)
-    con.executemany(
-        "INSERT INTO answers (capture, request, metric, verdict, confidence, report) VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (key, said.request, said.metric, said.verdict, said.confidence, press.compress(_body(said).encode()))
-            for said in answers
-        ),
-    )
-    con.executemany(
-        """INSERT INTO findings (capture, request, metric, position, cause, step, rank, view, operator, layer,
-            confidence, saving_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            (key, said.request, said.metric, position, *_finding(found))
-            for said in answers
-            for position, found in enumerate(said.findings)
-        ),
-    )
+    for name, columns in SPOOLED.items():
+        con.execute(f"CREATE TEMP TABLE {_spool(name)} ({columns})")
+    remaining = iter(answers)
+    while batch := list(islice(remaining, BATCH)):
+        con.executemany(
+            f"INSERT INTO {_spool('answers')} VALUES (?, ?, ?, ?, ?)",
+            (
+                (said.request, said.metric, said.verdict, said.confidence, press.compress(_body(said).encode()))
+                for said in batch
+            ),
+        )
+        con.executemany(
+            f"INSERT INTO {_spool('findings')} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (said.request, said.metric, position, *_finding(found))
+                for said in batch
+                for position, found in enumerate(said.findings)
+            ),
+        )
+
+
+def keep_spooled(con: sqlite3.Connection, key: int) -> None:
+    """Insert what :func:`spool_answers` put aside as answers about the capture with this key."""
+    for name, columns in SPOOLED.items():
+        con.execute(
+            f"INSERT INTO main.{name} (capture, {columns}) SELECT ?, {columns} FROM {_spool(name)} ORDER BY rowid",
+            (key,),
+        )
+
+
+def drop_spooled(con: sqlite3.Connection) -> None:
+    """Forget what was put aside."""
+    for name in SPOOLED:
+        con.execute(f"DROP TABLE IF EXISTS {_spool(name)}")
+
+
+def _spool(name: str) -> str:
+    return f"temp.spooled_{name}"
 
 
 def read_answer(con: sqlite3.Connection, key: int, request: int, metric: str) -> WhyReport | None:

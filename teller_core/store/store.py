@@ -7,7 +7,7 @@ sqlite-utils, which would cost it 0.1 s, as much as numpy.
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -86,28 +86,33 @@ class Store:
 
     @refusing
     def save(
-        self, capture: Capture, assessment: Assessment, answers: Sequence[WhyReport], report: CaptureReport
+        self, capture: Capture, assessment: Assessment, answers: Iterable[WhyReport], report: CaptureReport
     ) -> bool:
         """Keep a capture with all that was made of it: all or nothing. False, and no change, where its id is known.
 
+        ``answers`` may be made while they are asked for: they are put aside on disk first, and others may write meanwhile.
         Waits up to 30 s for another process that is saving.
         """
         from sqlite_utils import Database  # see the module: only writing loads it
 
         con = self._con
-        con.execute("BEGIN IMMEDIATE")
         try:
+            con.execute("BEGIN")
+            captures.spool_answers(con, answers)
+            con.execute("COMMIT")
+            con.execute("BEGIN IMMEDIATE")
             if self.knows(capture.id):
                 return False
             key = captures.write_capture(
                 Database(con, recursive_triggers=False, execute_plugins=False), capture, assessment, report
             )
-            captures.write_answers(con, key, answers)
+            captures.keep_spooled(con, key)
             con.execute("COMMIT")
             return True
         finally:
             if con.in_transaction:
                 con.execute("ROLLBACK")
+            captures.drop_spooled(con)
 
     @refusing
     def knows(self, capture: str) -> bool:

@@ -214,7 +214,7 @@ def test_killed_in_the_middle_of_saving_leaves_no_half_capture(tmp_path: Path):
 def die(*_):
     print("spans are written", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-kept.write_answers = die
+kept.keep_spooled = die
 store = Store.open(path)
 store._con.execute("PRAGMA cache_size=4")  # so that pages are in the log before anything is committed
 capture = capture_of("0b", tree_of(60_000))
