@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from teller_core.data.readings import Buckets, Readings, no_buckets, no_readings
 from teller_core.data.records import FileRead
-from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
+from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers, no_transfers
 from teller_core.data.table import Int32, Int64, Text, UInt8, check_columns
 from teller_core.data.tree import Tree
 
@@ -224,6 +225,9 @@ class Capture:
     meetings: Meetings = field(default_factory=no_meetings)
     absences: Absences = field(default_factory=no_absences)
     disagreements: Disagreements = field(default_factory=no_disagreements)
+    transfers: Transfers = field(default_factory=no_transfers)
+    readings: Readings = field(default_factory=no_readings)
+    buckets: Buckets = field(default_factory=no_buckets)
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
     """Losses of joining the files, by name. Those of reading stand with the files."""
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -246,6 +250,9 @@ class Capture:
             self.meetings,
             self.absences,
             self.disagreements,
+            self.transfers,
+            self.readings,
+            self.buckets,
         ):
             table.check()
         for rank in self.ranks:

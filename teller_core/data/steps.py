@@ -188,6 +188,28 @@ class TokenTimes:
 
 
 @dataclass(frozen=True)
+class Transfers:
+    """When KV moved from one engine to another for a request, ordered by it: ``request`` int32 position, ``start`` and
+    ``stop`` int64 ns.
+    """
+
+    request: Int32
+    start: Int64
+    stop: Int64
+
+    def check(self) -> None:
+        """Raise ValueError where columns differ in length or a transfer ends before it begins."""
+        check_columns(self)
+        if np.any(self.stop < self.start):
+            raise ValueError("a transfer stops before it starts")
+
+
+def no_transfers() -> Transfers:
+    """A table without rows."""
+    return Transfers(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
 class Lines:
     """Log lines, ordered by time. ``step`` and ``request`` int32 positions, -1 for none.
 

@@ -25,7 +25,11 @@ from teller_core.ingest import (
     nccl_inspector,
     nvtx_tsv,
     otel,
+    otel_jaeger,
+    otel_protobuf,
+    otel_zipkin,
     prometheus,
+    prometheus_json,
     samples,
 )
 from teller_core.ingest.file_names import pid_of
@@ -60,6 +64,9 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
     (otel.NAME, otel.sniff, otel.read),
     (otel.OTLP, otel.sniff_otlp, otel.read_otlp),
+    (otel_protobuf.NAME, otel_protobuf.sniff, otel_protobuf.read),
+    (otel_jaeger.NAME, otel_jaeger.sniff, otel_jaeger.read),
+    (otel_zipkin.NAME, otel_zipkin.sniff, otel_zipkin.read),
     (flight_recorder.NAME, flight_recorder.sniff, flight_recorder.read),
     (flight_recorder_json.NAME, flight_recorder_json.sniff, flight_recorder_json.read),
     (nccl_inspector.NAME, nccl_inspector.sniff, nccl_inspector.read),
@@ -68,6 +75,7 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (chakra_json.NAME, chakra_json.sniff, chakra_json.read),
     ("kineto", kineto.sniff, _kineto),
     (prometheus.NAME, prometheus.sniff, prometheus.read),
+    (prometheus_json.NAME, prometheus_json.sniff, prometheus_json.read),
     (access_log.NAME, access_log.sniff, access_log.read),
     (engine_log.NAME, engine_log.sniff, engine_log.read),
 )
@@ -84,6 +92,10 @@ UNTRIED = frozenset(
         bench_results.NAME,
         chakra_json.NAME,
         otel.OTLP,
+        otel_jaeger.NAME,
+        otel_protobuf.NAME,
+        otel_zipkin.NAME,
+        prometheus_json.NAME,
     }
 )
 """Formats whose reader has never seen a real file: the README says so."""

@@ -26,6 +26,8 @@ class Place(NamedTuple):
     keep_prompts: bool = False
     salt: bytes = b""
     """Makes the hash that stands for a prompt useless outside this capture."""
+    written: int = 0
+    """Unix ns of the file's date, 0 where nobody knows it: when a page without times of its own was fetched."""
 
 
 @dataclass

@@ -22,6 +22,8 @@ MAX_DEPTH = 64
 _TIME = re.compile(r"(?P<value>\d{1,12}(?:\.\d{1,12})?)(?P<unit>ns|us|\u00b5s|\u03bcs|ms|s)")
 _UNITS = {"ns": 1, "us": NS_PER_US, "\u00b5s": NS_PER_US, "\u03bcs": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S}
 """How Rust writes a duration."""
+NAMELESS = "unknown_service"
+"""What SDKs call a process that was given no name."""
 CHATS = frozenset({"", "chat", "text_completion", "generate_content", "embeddings", "completion"})
 """Operations of the GenAI conventions that are requests to a model; others are steps of an agent around them."""
 
@@ -75,7 +77,7 @@ def _sort(found: Found, kept: _Kept, span: Span, start: int, end: int) -> None:
         moments = _moments(span) | {name: time for name, time in ((begin, start), (stop, end)) if name}
         kept.slices.append(((span.trace_id, span.parent), moments))
     elif span.kind in ("server", "client") and span.trace_id and _path(span) is not None:
-        kept.around.append(_request(span, start, end, engine, span.kind))
+        kept.around.append(_request(span, start, end, engine, "http"))
     else:
         found.other["span_without_request"] += 1
 
@@ -133,7 +135,7 @@ def _moments(span: Span) -> dict[str, int]:
 
 
 def _request(span: Span, start: int, end: int, engine: str, leg: str) -> RequestSpan:
-    tables = _tables(span, engine) if leg not in ("server", "client") else {}
+    tables = _tables(span, engine) if leg not in ("server", "client", "http") else {}
     durations: dict[str, int] = {}
     intervals: list[Interval] = []
     for name, origin in tables.items():
@@ -158,7 +160,7 @@ def _request(span: Span, start: int, end: int, engine: str, leg: str) -> Request
         span_id=span.span_id,
         parent=span.parent,
         leg=leg,
-        service=text_of(span.resource.get("service.name"), 64),
+        service="" if (service := text_of(span.resource.get("service.name"), 64)).startswith(NAMELESS) else service,
         intervals=intervals,
         points=_moments(span),
     )

@@ -66,7 +66,8 @@ def read_group(group: Group, progress: GroupProgress | None = None, *, keep_prom
     for path, (name, read) in sorted(known.items(), key=lambda item: item[1][0] == engine_log.NAME):
         size, near = path.stat().st_size, gathered.middle() or path.stat().st_mtime_ns
         host = hosts.get(path.parent, "")
-        place = Place(host, bundle, len(gathered.recording.files), near, keep_prompts, salt)
+        written = path.stat().st_mtime_ns
+        place = Place(host, bundle, len(gathered.recording.files), near, keep_prompts, salt, written)
         told = partial(_tell, progress, path.name, size) if progress else None
         found = _read(path, read, place, path in group.given, told)
         gathered.add(_file_read(group, path, name, size, found), found)

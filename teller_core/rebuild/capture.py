@@ -27,6 +27,7 @@ from teller_core.rebuild.engines import Life, Place, lives
 from teller_core.rebuild.inferred import inferred_members
 from teller_core.rebuild.line_of_steps import Slot
 from teller_core.rebuild.ranks import Ranked, Traced, build_ranks, clocks_apart, facts_by_rank, trace_places
+from teller_core.rebuild.readings import build_readings
 from teller_core.rebuild.recorded import Parts, recorded_parts
 from teller_core.rebuild.request_table import facts_by_line, prompt_tokens, request_table
 from teller_core.rebuild.requests import Registry, join_requests
@@ -53,7 +54,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     ranks, collectives, met = _met(recording, ranked, traced, work, problems)
     work = _on_one_clock(work, ranks)
     steps, members, guessed = _steps(recording, joined, work, problems)
-    requests, tokens = request_table(
+    requests, tokens, transfers = request_table(
         recording,
         joined.registry.entries,
         prompts=joined.prompts,
@@ -62,6 +63,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         engines=_engines(joined),
         problems=problems,
     )
+    readings, buckets = build_readings(recording, problems)
     lines = align_lines(
         recording,
         steps,
@@ -86,6 +88,9 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         samples=build_samples(recording, problems),
         collectives=collectives,
         meetings=met,
+        transfers=transfers,
+        readings=readings,
+        buckets=buckets,
         metrics=sum_metrics(recording),
         redactions=recording.redactions,
         tier=tier(recording, _profiled(work, ranks), len(joined.slots)),

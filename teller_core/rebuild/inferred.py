@@ -11,8 +11,8 @@ from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.engines import Life
 from teller_core.rebuild.infer import MOST_WORK, Claim, Inferred, infer
 from teller_core.rebuild.infer_moves import Count, Want
+from teller_core.rebuild.legs import leg_times
 from teller_core.rebuild.line_of_steps import Slot
-from teller_core.rebuild.request_table import SPAN_TTFT
 from teller_core.rebuild.requests import Entry
 from teller_core.rebuild.step_table import FINE_NS, Members
 
@@ -21,6 +21,7 @@ SLOW_LINE_NS = 2_000_000_000
 MOST_LOST = 64
 """Lost lines that are bridged one by one; after more the engine is taken to have gone on as it was."""
 QUEUE_FACTS = ("added", "queued")
+OUTPUT_TOKENS = ("gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens")
 RECEIVED_RULES = ("vllm.received", "sglang.received")
 
 
@@ -142,18 +143,18 @@ def _by_arrival(entries: Sequence[Entry]) -> list[int]:
 
 
 def _want(recording: Recording, entry: Entry, prompt: int) -> Want:
-    client, span = entry.client, entry.span
+    client, spans = entry.client, entry.spans()
     output = client.output_tokens if client and client.output_tokens is not None else None
-    if output is None and span is not None:
-        output = span.tokens.get("gen_ai.usage.completion_tokens")
+    if output is None:
+        output = next((span.tokens[name] for span in spans for name in OUTPUT_TOKENS if name in span.tokens), None)
     if output is None:
         output = next((fact.value for fact in entry.facts if fact.kind == "output_tokens"), None)
     first, end = UNKNOWN, UNKNOWN
     if client is not None:
         first, end = client.token_times[0] if client.token_times else UNKNOWN, client.end
-    elif span is not None:
-        first = span.start + span.durations[SPAN_TTFT] if SPAN_TTFT in span.durations else UNKNOWN
-        end = span.end
+    elif spans:
+        told = leg_times(spans, Counter())  # what does not fit is counted where the requests' own table is made
+        first, end = told.first_token, told.finished if known(told.finished) else told.ended
     fine = {fact.kind: fact.time for fact in entry.facts if known(fact.resolution) and fact.resolution <= FINE_NS}
     return Want(
         arrived=_arrived(entry),

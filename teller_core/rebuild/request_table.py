@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.records import Recording, known
-from teller_core.data.steps import Requests, Steps, TokenTimes
+from teller_core.data.steps import Requests, Steps, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN, Int64
+from teller_core.rebuild.legs import LegTimes, is_engine, leg_times
 from teller_core.rebuild.recorded import Part, Parts
 from teller_core.rebuild.requests import Entry
 from teller_core.rebuild.step_table import FINE_NS
@@ -20,9 +21,8 @@ from teller_core.rebuild.step_table import FINE_NS
 FAILED = frozenset({"aborted"})
 QUEUE_DURATIONS = ("gen_ai.latency.time_in_queue", "vllm.queue_time", "sglang.queue_duration")
 """Names under which engines report how long a request waited, from queued to first scheduled."""
-SPAN_TTFT = "gen_ai.latency.time_to_first_token"
 CLIENT_TTFT = "vllm.time_to_first_token"
-"""Both from the front end getting the request to its first token (vLLM 0.32)."""
+"""From the front end getting the request to its first token (vLLM 0.32)."""
 
 
 class _Times(NamedTuple):
@@ -49,10 +49,20 @@ def _tokens(entry: Entry, which: str, otherwise: int) -> int:
     if entry.client is not None:
         client = entry.client.prompt_tokens if which == "prompt" else entry.client.output_tokens
     names = ("prompt_tokens", "input_tokens") if which == "prompt" else ("completion_tokens", "output_tokens")
-    span: Mapping[str, int] = entry.span.tokens if entry.span else {}
-    by_span = next((span[f"gen_ai.usage.{name}"] for name in names if f"gen_ai.usage.{name}" in span), None)
+    by_span = _span_tokens(entry, names)
     by_line = _value(entry, f"{which}_tokens")
     return next((n for n in (client, by_span, by_line) if n is not None), otherwise)
+
+
+def _span_tokens(entry: Entry, names: Sequence[str]) -> int | None:
+    """A count by the engine that answered, else by another leg."""
+    said = [
+        span.tokens[f"gen_ai.usage.{name}"]
+        for span in entry.spans()
+        for name in names
+        if f"gen_ai.usage.{name}" in span.tokens
+    ]
+    return said[0] if said else None
 
 
 def request_table(
@@ -64,26 +74,29 @@ def request_table(
     parts: Parts,
     engines: Sequence[int],
     problems: Counter[str],
-) -> tuple[Requests, TokenTimes]:
-    """Requests in the order of ``entries`` and when their tokens came. ``parts`` by position in ``steps``.
+) -> tuple[Requests, TokenTimes, Transfers]:
+    """Requests in the order of ``entries``, when their tokens came, and when KV moved for them. ``parts`` by position in
+    ``steps``.
 
-    Problems: ``queue_lines_after_first_step``: the line that says a request was queued was written when it already ran,
-    so that it does not say when.
+    Problems: those of :func:`legs.leg_times`; ``queue_lines_after_first_step``: the line that says a request was queued was
+    written when it already ran, so that it does not say when.
     """
     finished = {name for decision in recording.decisions for name in decision.finished}
     cached = {name: tokens for decision in recording.decisions for name, tokens in decision.cached.items()}
     server = [_server_tokens(steps, parts.of.get(i, ())) for i in range(len(entries))]
     seen = [np.array(e.client.token_times if e.client else (), dtype=np.int64) for e in entries]
     tokens = [own if len(own) else made for own, made in zip(seen, server, strict=True)]
+    legs = [leg_times(entry.spans(), problems) for entry in entries]
     times = [
-        _times(entry, steps, parts.of.get(i, ()), server[i], entry.engine_id in finished)
+        _times(entry, steps, parts.of.get(i, ()), server[i], done=entry.engine_id in finished, legs=legs[i])
         for i, entry in enumerate(entries)
     ]
     columns = {name: np.array([getattr(t, name) for t in times], dtype=np.int64) for name in _Times._fields}
     late = (columns["scheduled"] != UNKNOWN) & (columns["queued"] > columns["scheduled"])
     columns["queued"] = np.where(late, UNKNOWN, columns["queued"])
     problems["queue_lines_after_first_step"] += int(late.sum())
-    gaps = [_longest_gap(one) for one in tokens]
+    whole = [entry.client is None or not entry.client.ends_only for entry in entries]
+    gaps = [_longest_gap(one) if all_seen else (UNKNOWN, UNKNOWN) for one, all_seen in zip(tokens, whole, strict=True)]
     counted = [_counted(parts.of.get(i, ())) for i in range(len(entries))]
 
     def small(values: Sequence[int]) -> "np.ndarray[tuple[int], np.dtype[np.int32]]":
@@ -93,7 +106,7 @@ def request_table(
         number=np.arange(1, len(entries) + 1, dtype=np.int32),
         engine_id=[entry.engine_id for entry in entries],
         client_id=[entry.client.request if entry.client else "" for entry in entries],
-        trace_id=[entry.span.trace_id if entry.span else "" for entry in entries],
+        trace_id=[next((span.trace_id for span in entry.spans() if span.trace_id), "") for entry in entries],
         **columns,
         itl_max=np.array([gap for gap, _ in gaps], dtype=np.int64),
         itl_max_at=np.array([at for _, at in gaps], dtype=np.int64),
@@ -106,35 +119,44 @@ def request_table(
         failed=np.array([_failed(entry) for entry in entries], dtype=np.uint8),
     )
     offset = np.cumsum([0, *(len(one) for one in tokens)], dtype=np.int64)
-    return table, TokenTimes(offset, np.concatenate(tokens) if tokens else np.empty(0, dtype=np.int64))
+    times_of_tokens = TokenTimes(offset, np.concatenate(tokens) if tokens else np.empty(0, dtype=np.int64))
+    return table, times_of_tokens, _transfers(legs)
 
 
-def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, done: bool) -> _Times:
-    client, span = entry.client, entry.span
-    fine = client is not None or span is not None or len(parts) > 0
+def _transfers(legs: Sequence[LegTimes]) -> Transfers:
+    """The transfers of KV between the engines of a request."""
+    rows = [(i, one.transfer_from, one.transfer_until) for i, one in enumerate(legs) if known(one.transfer_from)]
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Transfers(columns[0].astype(np.int32), columns[1].copy(), columns[2].copy())
+
+
+def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, done: bool, legs: LegTimes) -> _Times:
+    """What was recorded of a moment, else what the durations of spans say of it."""
+    client = entry.client
+    fine = client is not None or bool(entry.spans()) or len(parts) > 0
     received = _fact(entry, ("received",), fine)
     first = _fact(entry, ("first_token",), fine)
-    if not known(first) and span is not None and SPAN_TTFT in span.durations:
-        first = span.start + span.durations[SPAN_TTFT]
+    first = first if known(first) else legs.first_token
     if not known(first) and len(server):
         first = int(server[0])
     if not known(first) and known(received) and client is not None and CLIENT_TTFT in client.durations:
         first = received + client.durations[CLIENT_TTFT]
-    last = int(server[-1]) if len(server) else UNKNOWN
+    last = int(server[-1]) if len(server) else legs.last_token
     finished = _fact(entry, ("finished", "aborted"), fine)
     if not known(finished):
-        finished = span.end if span is not None else last if done else UNKNOWN
+        finished = legs.finished if known(legs.finished) else last if done else UNKNOWN
     scheduled = int(_chosen(steps, parts[0].step)) if parts else _fact(entry, ("scheduled",), fine)
+    queued = _fact(entry, ("queued", "added"), fine)
     return _Times(
-        client_start=client.start if client else UNKNOWN,
-        received=received if known(received) or span is None else span.start,
-        queued=_fact(entry, ("queued", "added"), fine),
-        scheduled=scheduled,
+        client_start=client.start if client else legs.sent,
+        received=received if known(received) else legs.received,
+        queued=queued if known(queued) else legs.queued,
+        scheduled=scheduled if known(scheduled) else legs.scheduled,
         first_token=first,
         last_token=last,
         finished=finished,
-        client_first=client.token_times[0] if client and client.token_times else UNKNOWN,
-        client_end=client.end if client else UNKNOWN,
+        client_first=client.token_times[0] if client and client.token_times else legs.client_first,
+        client_end=client.end if client else legs.ended,
     )
 
 
@@ -177,8 +199,9 @@ def _longest_gap(times: Int64) -> tuple[int, int]:
 
 def _queue(entry: Entry) -> int:
     said: dict[str, int] = {fact.kind: fact.value for fact in entry.facts if fact.value is not None}
+    spans = sorted(filter(is_engine, entry.spans()), key=lambda span: span.start)
     sources: tuple[Mapping[str, int], ...] = (
-        entry.span.durations if entry.span else {},
+        *(span.durations for span in spans),
         entry.client.durations if entry.client else {},
         said,
     )
@@ -191,6 +214,7 @@ def _value(entry: Entry, kind: str) -> int | None:
 
 def _cached(entry: Entry, decided: int) -> int:
     said = _value(entry, "cached_tokens")
+    said = _span_tokens(entry, ("cached_tokens",)) if said is None else said
     return said if said is not None else decided
 
 
@@ -202,7 +226,8 @@ def _preemptions(entry: Entry, recorded: int | None) -> int:
 
 
 def _failed(entry: Entry) -> bool:
-    return bool(entry.client and entry.client.error) or any(fact.kind in FAILED for fact in entry.facts)
+    called = bool(entry.client and entry.client.error) or any(span.error for span in entry.spans())
+    return called or any(fact.kind in FAILED for fact in entry.facts)
 
 
 def facts_by_line(entries: Sequence[Entry]) -> dict[int, int]:

@@ -1,15 +1,23 @@
 """Requests: everything that the files say about each, joined over the names it has. A name that fits two stays unjoined."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from teller_core.data.records import ClientRecord, Recording, RequestFact, RequestSpan, known
 from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.identity import outer_names
+from teller_core.rebuild.legs import SLACK as LEG_SLACK
+from teller_core.rebuild.legs import hands_over, is_engine
 
 SLACK = 2_000_000_000
 """ns: how far apart two processes may note one event of a request, a wait for the processor included."""
+LONGEST = 86_400 * 10**9
+"""ns that a caller may have waited who did not note when it ended."""
+SIBLINGS = 16
+"""Requests of one trace among which the other leg of one is looked for: the latest."""
+GENERATIONS = 64
+"""Spans between a request's engine and the outermost span that are followed."""
 INNER = frozenset({"added", "queued", "scheduled"})
 """Facts that name a request by the engine's id where there is one."""
 
@@ -24,14 +32,21 @@ class Entry:
     last: int = UNKNOWN
     facts: list[RequestFact] = field(default_factory=list[RequestFact])
     span: RequestSpan | None = None
+    """That of the engine which gave the answer."""
+    legs: list[RequestSpan] = field(default_factory=list[RequestSpan])
+    """The other spans of it: of a prefill engine, of gateways and callers."""
     client: ClientRecord | None = None
 
     def begin(self) -> int:
         """ns: the earliest time known of it, UNKNOWN where there is none."""
         times = [self.first, *(fact.time for fact in self.facts)]
         times += [self.client.start] if self.client else []
-        times += [self.span.start] if self.span else []
+        times += [span.start for span in self.spans()]
         return min(filter(known, times), default=UNKNOWN)
+
+    def spans(self) -> list[RequestSpan]:
+        """All spans of it."""
+        return [*([self.span] if self.span else ()), *self.legs]
 
     def saw(self, time: int) -> None:
         """The engine's side knew it at ``time``."""
@@ -90,8 +105,7 @@ def join_requests(recording: Recording, problems: Counter[str]) -> Registry:
             mentions[fact.request].append(fact)
     for name, said in mentions.items():
         _join_mentions(registry, name, said, problems)
-    for span in recording.spans:
-        _join_span(registry, span, problems)
+    _join_spans(registry, recording.spans, problems)
     _join_clients(registry, recording.clients, problems)
     registry.entries.sort(key=lambda entry: entry.begin() if known(entry.begin()) else 1 << 62)
     return registry
@@ -158,7 +172,39 @@ def _alive(candidates: Sequence[Entry], fact: RequestFact) -> list[Entry]:
     return come[-1:]
 
 
-def _join_span(registry: Registry, span: RequestSpan, problems: Counter[str]) -> None:
+def _join_spans(registry: Registry, spans: Sequence[RequestSpan], problems: Counter[str]) -> None:
+    """Spans of engines make or find requests, those around them are legs of the request that they lead to.
+
+    Problems: ``spans_of_several_requests``: one from which several requests came is a leg of none.
+    """
+    traces: defaultdict[str, list[Entry]] = defaultdict(list)
+    for span in sorted(filter(is_engine, spans), key=lambda span: span.start):
+        near = traces[span.trace_id] if span.trace_id else []
+        entry = next((one for one in near[-SIBLINGS:] if one.span and hands_over(one.span, span)), None)
+        if entry is not None and entry.span is not None:
+            entry.legs.append(entry.span)
+            entry.span = span
+        else:
+            near.append(_join_engine_span(registry, span, problems))
+    above = _above(registry, {_key(span): span.parent for span in spans if span.span_id})
+    around = sorted((span for span in spans if not is_engine(span)), key=lambda span: (span.start, -span.end))
+    for span in around:
+        called = above.get(_key(span), [])
+        if not called and span.leg != "http":
+            called = traces.get(span.trace_id, []) or _named(registry, span)
+        if len(called) > 1:
+            problems["spans_of_several_requests"] += 1
+        elif called:
+            called[0].legs.append(span)
+        elif span.leg != "http":
+            entry = registry.new(span.request)
+            entry.saw(span.start)
+            entry.legs.append(span)
+            if span.trace_id:
+                traces[span.trace_id].append(entry)
+
+
+def _join_engine_span(registry: Registry, span: RequestSpan, problems: Counter[str]) -> Entry:
     fit = _near([entry for entry in registry.called(span.request) if entry.span is None], span.start, span.end)
     if len(fit) > 1:
         problems["ambiguous_request_ids"] += 1
@@ -166,6 +212,32 @@ def _join_span(registry: Registry, span: RequestSpan, problems: Counter[str]) ->
     entry.span = span
     if len(fit) != 1:
         entry.saw(span.start)
+    return entry
+
+
+def _above(registry: Registry, parents: Mapping[tuple[str, str], str]) -> defaultdict[tuple[str, str], list[Entry]]:
+    """The requests whose engines stand below a span, by the span's trace and id."""
+    below: defaultdict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in registry.entries:
+        keys: dict[tuple[str, str], None] = {}
+        for span in entry.spans():
+            key = (span.trace_id, span.parent)
+            while key[1] and key not in keys and len(keys) < GENERATIONS:
+                keys[key] = None
+                key = (key[0], parents.get(key, ""))
+        for key in keys:
+            below[key].append(entry)
+    return below
+
+
+def _key(span: RequestSpan) -> tuple[str, str]:
+    return span.trace_id, span.span_id
+
+
+def _named(registry: Registry, span: RequestSpan) -> list[Entry]:
+    """The requests that a proxy or a caller may have called so, while it waited for them."""
+    slack = max(span.resolution, LEG_SLACK)
+    return [entry for entry in registry.called(span.request) if _met(entry, span.start, span.end, slack)]
 
 
 def _join_clients(registry: Registry, clients: Iterable[ClientRecord], problems: Counter[str]) -> None:
@@ -175,7 +247,7 @@ def _join_clients(registry: Registry, clients: Iterable[ClientRecord], problems:
     for client in clients:
         names = (client.response_id, client.request)
         named = next((called for name in names if name and (called := registry.called(name))), list[Entry]())
-        fit = _near(named, client.start, client.end)
+        fit = _near(named, client.start, client.end if known(client.end) else client.start + LONGEST)
         fits.append((client, fit))
         claims.update({id(entry) for entry in fit})
     for client, fit in fits:

@@ -11,9 +11,10 @@ import zstandard
 
 from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
 from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Pauses, Rank, Samples
+from teller_core.data.readings import Buckets, Readings
 from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Finding, WhyReport
-from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
+from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN
 from teller_core.store.chunks import LEVEL, damaged
 from teller_core.store.columns import read_long, write_long
@@ -57,7 +58,7 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
     con = db.conn
     for table in (capture.steps, capture.work, capture.requests, capture.lines, capture.pauses, capture.collectives):
         write_rows(con, key, table)
-    for table in (capture.absences, capture.disagreements):
+    for table in (capture.absences, capture.disagreements, capture.transfers, capture.readings, capture.buckets):
         write_rows(con, key, table)
     for table in (assessment.baselines, assessment.steps, assessment.candidates, assessment.requests):
         write_rows(con, key, table)
@@ -91,6 +92,9 @@ def read_capture(con: sqlite3.Connection, key: int) -> Capture:
         collectives=read_rows(con, key, Collectives),
         absences=read_rows(con, key, Absences),
         disagreements=read_rows(con, key, Disagreements),
+        transfers=read_rows(con, key, Transfers),
+        readings=read_rows(con, key, Readings),
+        buckets=read_rows(con, key, Buckets),
         problems=json.loads(problems),
         metrics=json.loads(metrics),
         redactions=redactions,

@@ -90,8 +90,21 @@ def m004_absences(db: "Database") -> None:
     _create_part(db, "disagreements", columns)
 
 
+def m005_readings(db: "Database") -> None:
+    """What services measure of themselves all the time, and transfers of KV between engines."""
+    _create_part(db, "transfers", "request int, start int, stop int")
+    _create_part(db, "readings", "name str, source str, start int, stop int, value float")
+    _create_part(db, "buckets", "name str, start int, stop int, low float, high float, count int")
+
+
 ANSWER = ["capture", "request", "metric"]
-MIGRATIONS: tuple[Callable[["Database"], None], ...] = (m001_captures, m002_columns, m003_answers, m004_absences)
+MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
+    m001_captures,
+    m002_columns,
+    m003_answers,
+    m004_absences,
+    m005_readings,
+)
 
 
 def migrate(con: sqlite3.Connection, migrations: tuple[Callable[["Database"], None], ...] = MIGRATIONS) -> int:

@@ -14,7 +14,8 @@ import numpy as np
 
 from teller_core.data.assessment import Baselines, Candidates, RequestExpectations, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Disagreements, Pauses
-from teller_core.data.steps import Lines, Requests, Steps, StepWork
+from teller_core.data.readings import Buckets, Readings
+from teller_core.data.steps import Lines, Requests, Steps, StepWork, Transfers
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8, columns
 from teller_core.store.chunks import damaged
 
@@ -34,6 +35,9 @@ NAMES: "dict[type[DataclassInstance], str]" = {
     Collectives: "collectives",
     Absences: "absences",
     Disagreements: "disagreements",
+    Transfers: "transfers",
+    Readings: "readings",
+    Buckets: "buckets",
     Baselines: "baselines",
     StepExpectations: "step_expectations",
     Candidates: "candidates",
