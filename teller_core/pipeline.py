@@ -4,6 +4,7 @@
     nest      trace -> call-chain tree                                          rebuild
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
     assess    capture -> baselines, residuals, candidates                       judge
+    look      capture -> ranks that did not come, calls that do not fit         judge
     diagnose  capture + numbers + request -> verdict with evidence              judge
     explain   verdict -> words, every name and number from its evidence         tell
     keep      all of it -> rows and column chunks                               store
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.records import Recording
-from teller_core.data.report import CaptureReport, ImportReport, WhyReport
+from teller_core.data.report import CaptureReport, Finding, ImportReport, WhyReport
 from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 from teller_core.store.store import Store
@@ -57,6 +58,12 @@ def _assess(capture: Capture) -> Assessment:
     return assess(capture)
 
 
+def _look(capture: Capture) -> list[Finding]:
+    from teller_core.judge.absences import findings
+
+    return findings(capture)
+
+
 def _diagnose(capture: Capture, assessment: Assessment) -> Iterable[WhyReport]:
     from teller_core.judge.diagnose import diagnose_each
 
@@ -71,6 +78,7 @@ class Stages:
     nest: Callable[[Trace], Tree] = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
     assess: Callable[[Capture], Assessment] = _assess
+    look: Callable[[Capture], list[Finding]] = _look
     diagnose: Callable[[Capture, Assessment], Iterable[WhyReport]] = _diagnose
     explain: Callable[[WhyReport], WhyReport] = explain
 
@@ -112,7 +120,8 @@ def import_group(group: "Group", store: Store, *, progress: Told = nobody, stage
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
     assessment = stages.assess(capture)
-    report = capture_report(capture, already_known=False, imported_at=datetime.now(UTC).isoformat(timespec="seconds"))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    report = capture_report(capture, already_known=False, imported_at=now, findings=stages.look(capture))
     if store.save(capture, assessment, _answered(capture, assessment, stages, progress), report):
         return report
     # Another process stored the same content meanwhile: what it said stays.

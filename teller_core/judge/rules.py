@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from teller_core.judge import rules_comm, rules_host, rules_scheduler, rules_service
+from teller_core.judge import rules_absence, rules_comm, rules_host, rules_scheduler, rules_service
 from teller_core.judge.evidence import Clue
 from teller_core.judge.scene import Scene
 
@@ -25,6 +25,7 @@ RULES: Mapping[str, Rule] = {
     "comm.degraded_link": rules_comm.degraded_link,
     "comm.straggler_rank": rules_comm.straggler_rank,
     "comm.fabric_fallback": rules_comm.fabric_fallback,
+    "comm.rank_missing": rules_absence.rank_missing,
     "comm.collective_hang": rules_service.collective_hang,
     "frontend.input_processing": rules_service.input_processing,
     "frontend.detok_stream": rules_service.detok_stream,

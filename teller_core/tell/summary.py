@@ -1,18 +1,20 @@
 """What a capture holds, in numbers: the report that ``import`` and ``captures`` answer with."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from teller_core.data.capture import Capture, Rank
-from teller_core.data.report import CaptureReport, FileReport, MappingWord, RankReport
+from teller_core.data.report import CaptureReport, FileReport, Finding, MappingWord, RankReport
 from teller_core.data.steps import Mapping as Known
 from teller_core.data.table import UNKNOWN
 
 
-def capture_report(capture: Capture, *, already_known: bool, imported_at: str) -> CaptureReport:
-    """The report of ``capture``. ``imported_at`` is an ISO 8601 time in UTC."""
+def capture_report(
+    capture: Capture, *, already_known: bool, imported_at: str, findings: Sequence[Finding] = ()
+) -> CaptureReport:
+    """The report of ``capture``. ``imported_at`` is an ISO 8601 time in UTC; ``findings``: what it tells without any request."""
     return CaptureReport(
         id=capture.id,
         name=capture.name,
@@ -29,6 +31,7 @@ def capture_report(capture: Capture, *, already_known: bool, imported_at: str) -
         tier=capture.tier,
         problems=dict(_problems(capture)),
         redactions=capture.redactions,
+        findings=list(findings),
         already_known=already_known,
         imported_at=imported_at,
     )
