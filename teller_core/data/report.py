@@ -51,6 +51,43 @@ class RankReport(Model):
     problems: dict[str, int]
 
 
+class EvidenceItem(Model):
+    """Something of the capture that a claim stands on."""
+
+    kind: str = Field(description="span, log_line, step, pause, sample, decision, collective, count")
+    scope: Scope
+    span: str | None = Field(
+        default=None, description="handle of a span: RANK:ROW, its rank by its position in ranks, from 0"
+    )
+    log_line: str | None = Field(default=None, description="FILE:LINE")
+    step: int | None = None
+    name: str | None = None
+    value: float | None = None
+    normal: float | None = None
+    unit: str | None = None
+    untrusted_text: str | None = None
+
+
+class Finding(Model):
+    """One cause, where it struck, and how sure that is."""
+
+    cause: str
+    title: str
+    step: int | None
+    rank: int | None
+    view: View
+    operator: str | None
+    layer: str
+    confidence: float
+    saving_ms: float | None
+    saving_low_ms: float | None
+    saving_high_ms: float | None
+    saving_assumes: str = Field(description="what the saving takes for granted, or why there is none")
+    evidence: list[EvidenceItem]
+    fix: str
+    against: list[str] = Field(description="look-alikes that were considered, and what speaks against them")
+
+
 class CaptureReport(Model):
     """What one capture holds."""
 
@@ -69,6 +106,9 @@ class CaptureReport(Model):
     tier: int
     problems: dict[str, int]
     redactions: int
+    findings: list[Finding] = Field(
+        default=[], description="what the capture tells without any request: ranks that others wait for, calls that do not fit"
+    )
     already_known: bool
     imported_at: str
 
@@ -119,43 +159,6 @@ class Part(Model):
     part: str
     ns: int | None
     source: str = Field(description="what it was measured from, or why it is null")
-
-
-class EvidenceItem(Model):
-    """Something of the capture that a claim stands on."""
-
-    kind: str = Field(description="span, log_line, step, pause, sample, decision, collective, count")
-    scope: Scope
-    span: str | None = Field(
-        default=None, description="handle of a span: RANK:ROW, its rank by its position in ranks, from 0"
-    )
-    log_line: str | None = Field(default=None, description="FILE:LINE")
-    step: int | None = None
-    name: str | None = None
-    value: float | None = None
-    normal: float | None = None
-    unit: str | None = None
-    untrusted_text: str | None = None
-
-
-class Finding(Model):
-    """One cause, where it struck, and how sure that is."""
-
-    cause: str
-    title: str
-    step: int | None
-    rank: int | None
-    view: View
-    operator: str | None
-    layer: str
-    confidence: float
-    saving_ms: float | None
-    saving_low_ms: float | None
-    saving_high_ms: float | None
-    saving_assumes: str = Field(description="what the saving takes for granted, or why there is none")
-    evidence: list[EvidenceItem]
-    fix: str
-    against: list[str] = Field(description="look-alikes that were considered, and what speaks against them")
 
 
 class Coverage(Model):

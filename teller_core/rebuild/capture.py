@@ -10,19 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.capture import Capture, Collectives, Meetings, Rank
+from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Meetings, Rank
 from teller_core.data.records import Recording
 from teller_core.data.steps import Mapping as HowKnown
 from teller_core.data.steps import Steps, StepWork
 from teller_core.data.table import take
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
+from teller_core.rebuild.absences import absences
 from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import Annotated, annotated
 from teller_core.rebuild.clocks import bound_clocks, together
 from teller_core.rebuild.collective_calls import traced_calls
 from teller_core.rebuild.collective_keys import keyed, meetings
 from teller_core.rebuild.collectives import collective_tables
+from teller_core.rebuild.disagreements import disagreements, stalled
 from teller_core.rebuild.engines import Life, Place, lives
 from teller_core.rebuild.inferred import inferred_members
 from teller_core.rebuild.line_of_steps import Slot
@@ -32,6 +34,7 @@ from teller_core.rebuild.recorded import Parts, recorded_parts
 from teller_core.rebuild.request_table import facts_by_line, prompt_tokens, request_table
 from teller_core.rebuild.requests import Registry, join_requests
 from teller_core.rebuild.resources import build_pauses, build_samples, sum_metrics, tier
+from teller_core.rebuild.rings import rings
 from teller_core.rebuild.step_table import Members, participation, untimed_steps, with_members, with_work
 from teller_core.rebuild.steps import join_steps
 from teller_core.rebuild.work import step_work
@@ -64,6 +67,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         problems=problems,
     )
     readings, buckets = build_readings(recording, problems)
+    absent, disagreeing = _came(recording, ranks, problems)
     lines = align_lines(
         recording,
         steps,
@@ -88,6 +92,8 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         samples=build_samples(recording, problems),
         collectives=collectives,
         meetings=met,
+        absences=absent,
+        disagreements=disagreeing,
         transfers=transfers,
         readings=readings,
         buckets=buckets,
@@ -108,6 +114,13 @@ def _met(
     met = together(meetings(calls))
     ranks, clocks = bound_clocks(ranked.ranks, ranked.places, apart, met, problems)
     return ranks, *collective_tables(calls, met, ranks, clocks)
+
+
+def _came(recording: Recording, ranks: Sequence[Rank], problems: Counter[str]) -> tuple[Absences, Disagreements]:
+    """Who did not come to a collective, and what ranks recorded of theirs that does not fit together."""
+    told = rings(recording, ranks, problems)
+    without_end = stalled(told)
+    return absences(told, frozenset(without_end)), disagreements(told, without_end)
 
 
 class _Joined(NamedTuple):

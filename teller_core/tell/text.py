@@ -210,6 +210,8 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     if report.problems:
         told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
         lines += wrap(f"Problems: {told}", style, "  ", "    ")
+    for number, finding in enumerate(report.findings, 1):
+        lines += _finding(number, finding, style)
     return lines
 
 
