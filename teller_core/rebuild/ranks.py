@@ -104,7 +104,8 @@ def _numbers(
 
 def _heard_of(recording: Recording, places: Sequence[Place], numbers: set[int]) -> dict[Place, int]:
     """Ranks that only a recorder of collectives speaks of: a number that no process with steps or a trace has."""
-    told = {place(fact.process): fact.process.rank for fact in recording.collectives}
+    notes = (recording.collectives, recording.groups)
+    told = {place(note.process): note.process.rank for rows in notes for note in rows}
     return {
         where: number
         for where, number in told.items()
