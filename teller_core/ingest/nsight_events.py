@@ -91,24 +91,34 @@ def read_host(export: Export, table: Table, source: Host) -> None:
         add(export, Found(rows, kept, meanings.rows(code), on_threads(export, rows["globalTid"], kept)))
 
 
+SAID: Mapping[str, tuple[str, ...]] = {
+    "KERNEL": ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    "CONCURRENT_KERNEL": ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    "MEMCPY": ("bytes",),
+    "MEMSET": ("bytes",),
+}
+"""Columns that say how much an activity had to do, by table."""
+
+
 def read_device(export: Export, table: Table) -> None:
     """Add the work of a table of device activities."""
     kind = table.name.rpartition("_KIND_")[2]
     columns, keys, meanings = _device_names(export, table, kind)
-    sized, at = Keys(1), len(export.arguments)
-    shared = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId"]
-    sizes = ["bytes"] if kind in ("MEMCPY", "MEMSET") else []
+    sizes = SAID.get(kind, ())
+    sized, first = Keys(max(1, len(sizes))), len(export.arguments)
     place = Place.SYNCS if kind == "SYNCHRONIZATION" else Place.STREAM
+    shared = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId"]
     for rows in blocks(export, table, [*shared, *columns, *sizes]):
-        code = (
-            keys.numbers(np.stack([rows[c] for c in columns]))
-            if keys is not None
-            else export.strings.texts(_first(rows, columns))
-        )
+        code = export.strings.texts(_first(rows, columns)) if keys is None else keys.numbers(_stacked(rows, columns))
         kept = sound(export, rows, "globalPid")
-        arg = sized.numbers(rows["bytes"][None, :]) + np.int32(at) if sizes else None
+        arg = sized.numbers(_stacked(rows, sizes)) + np.int32(first) if sizes else None
         add(export, Found(rows, kept, meanings.rows(code), _on_streams(export, rows, kept, place)), arg=arg)
-    export.arguments += [{"bytes": size} for (size,) in sized.rows().tolist()]
+    for key in sized.rows().tolist():
+        export.arguments.append({"bytes": key[0]} if len(key) == 1 else {"grid": key[:3], "block": key[3:]})
+
+
+def _stacked(rows: Columns, columns: Sequence[str]) -> Int64:
+    return np.stack([rows[name] for name in columns])
 
 
 def _first(rows: Columns, columns: Sequence[str]) -> Int64:

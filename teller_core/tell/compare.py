@@ -16,20 +16,19 @@ from teller_core.data.capture import Capture
 from teller_core.data.report import CompareReport, Difference, WhyReport
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Float64, Int32
+from teller_core.tell.compare_intervals import ENOUGH, SURE_SPREADS, TAIL_ENOUGH, matched, medians, rounded
 from teller_core.tell.compare_operators import compare_operators
+from teller_core.tell.compare_windows import Window, compare_windows
 from teller_core.tell.names import shorten
 
-ENOUGH = 8
-"""Values on each side for a sure difference: of fewer, a median says little about the next."""
-TAIL_ENOUGH = 30
-"""And for a sure difference of 90th percentiles: three values beyond each."""
 NORMAL_MAD = 1.4826
 """The median absolute deviation of a normal distribution times this is its standard deviation."""
 LEAST_SPREAD = 0.05
 """Two requests of like work never agree more closely than this."""
-SURE_SPREADS = 1.96
-MENTIONED = 3
+MENTIONED = 4
 """Differences of each direction that the explanation names."""
+ALIKE = 1.03
+"""Two values whose ratio surely lies this close to 1 are called the same."""
 LIKENESS = 0.2
 """Two captures that share less than this part of their operators' time run different models or engine versions."""
 END_TO_END = "end to end (e2e)"
@@ -38,10 +37,13 @@ METRICS = {"ttft": "time to first token", "tpot": "time a token", "itl_max": "lo
 
 @dataclass(frozen=True)
 class CaptureView:
-    """A capture to compare. Trees are not needed: those of ``capture.ranks`` may be None."""
+    """A capture to compare. Trees are not needed: those of ``capture.ranks`` may be None. ``windows``: what its ranks did
+    all the time, where that was looked up.
+    """
 
     capture: Capture
     assessment: Assessment
+    windows: Sequence[Window] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def compare_captures(before: CaptureView, after: CaptureView) -> CompareReport:
     else:
         found = [*_requests(before, after), *_work(before, after), *_steps(before, after)]
         found += compare_operators(before.assessment.baselines, after.assessment.baselines)
+        found += compare_windows(before.windows, after.windows)
     return CompareReport(
         before=before.capture.id,
         after=after.capture.id,
@@ -113,9 +116,9 @@ def _likeness(a: Baselines, b: Baselines) -> float:
 def _requests(before: CaptureView, after: CaptureView) -> Iterator[Difference]:
     for metric, what in METRICS.items():
         a, b = (_metric(view.assessment, metric) for view in (before, after))
-        yield from _medians(f"{what} ({metric})", "request", a / 1e6, b / 1e6, unit="ms")
+        yield from medians(f"{what} ({metric})", "request", a / 1e6, b / 1e6, unit="ms")
         if min(len(a), len(b)) >= TAIL_ENOUGH:
-            yield from _medians(f"{what} ({metric}), p90", "request", a / 1e6, b / 1e6, unit="ms", q=0.9)
+            yield from medians(f"{what} ({metric}), p90", "request", a / 1e6, b / 1e6, unit="ms", q=0.9)
 
 
 def _metric(assessment: Assessment, metric: str) -> Float64:
@@ -128,9 +131,9 @@ def _work(before: CaptureView, after: CaptureView) -> Iterator[Difference]:
     """What was asked of the service: a difference here explains others."""
     for what, name in (("prompt", "prompt_tokens"), ("output", "output_tokens")):
         a, b = (getattr(view.capture.requests, name) for view in (before, after))
-        yield from _medians(f"{what} of a request", "request", _known(a), _known(b), unit="tokens")
+        yield from medians(f"{what} of a request", "request", _known(a), _known(b), unit="tokens")
     a, b = (_known(view.capture.steps.generation_requests) for view in (before, after))
-    yield from _medians("requests decoding in a step", "engine", a, b, unit="requests")
+    yield from medians("requests decoding in a step", "engine", a, b, unit="requests")
 
 
 def _known(column: Int32) -> Float64:
@@ -149,10 +152,10 @@ def _steps(before: CaptureView, after: CaptureView) -> Iterator[Difference]:
         if not all(sides):
             continue
         a, b = (np.concatenate(list(side.values())) for side in sides)
-        yield from _medians(f"{phase} step", "engine", a, b, unit="ms")
+        yield from medians(f"{phase} step", "engine", a, b, unit="ms")
         both = sorted(set(sides[0]) & set(sides[1]))
         if both and (len(sides[0]) > 1 or len(sides[1]) > 1):
-            yield _matched(f"{phase} step of as many tokens", [(sides[0][n], sides[1][n]) for n in both])
+            yield matched(f"{phase} step of as many tokens", [(sides[0][n], sides[1][n]) for n in both])
 
 
 def _kinds(steps: Steps) -> tuple[list[str], Float64]:
@@ -161,83 +164,29 @@ def _kinds(steps: Steps) -> tuple[list[str], Float64]:
     return steps.phases(), 2.0 ** np.ceil(np.log2(np.maximum(size, 1)))
 
 
-def _matched(what: str, pairs: Sequence[tuple[Float64, Float64]]) -> Difference:
-    """The ratio over sets of like work: the mean of the sets' log ratios of medians, weighted by their smaller count."""
-    weight = np.array([min(len(a), len(b)) for a, b in pairs], dtype=np.float64)
-    share = weight / weight.sum()
-    logs = np.array([_log_ratio(a, b, 0.5) for a, b in pairs])
-    middle, below, above = float(share @ logs[:, 0]), *(float(np.hypot.reduce(share * logs[:, i])) for i in (1, 2))
-    low, high = np.exp(middle - below), np.exp(middle + above)
-    before, after = (float(np.average([np.median(p[i]) for p in pairs], weights=weight)) for i in (0, 1))
-    return Difference(
-        what=what,
-        layer="engine",
-        before=_round(before),
-        after=_round(after),
-        unit="ms",
-        ratio=round(float(np.exp(middle)), 3),
-        low=round(float(low), 3),
-        high=round(float(high), 3),
-        sure=bool(weight.sum() >= ENOUGH and not low <= 1 <= high),
-    )
-
-
-def _medians(what: str, layer: str, a: Float64, b: Float64, *, unit: str, q: float = 0.5) -> Iterator[Difference]:
-    """The difference of two medians (or other quantiles) with its interval; nothing where one side is empty."""
-    if not len(a) or not len(b):
-        return
-    before, after = float(np.quantile(a, q)), float(np.quantile(b, q))
-    low, high = _bounds(a, b, q)
-    enough = min(len(a), len(b)) >= (ENOUGH if q == 0.5 else TAIL_ENOUGH)
-    yield Difference(
-        what=what,
-        layer=layer,
-        before=_round(before),
-        after=_round(after),
-        unit=unit,
-        ratio=round(after / before, 3) if before > 0 else None,
-        low=low,
-        high=high,
-        sure=enough and low is not None and high is not None and not low <= 1 <= high,
-    )
-
-
-def _bounds(a: Float64, b: Float64, q: float) -> tuple[float | None, float | None]:
-    """95 % bounds of the ratio of two quantiles; None where zeros leave no ratio."""
-    if min(float(a.min()), float(b.min())) <= 0:
-        return None, None
-    middle, below, above = _log_ratio(a, b, q)
-    return round(float(np.exp(middle - below)), 3), round(float(np.exp(middle + above)), 3)
-
-
-def _log_ratio(a: Float64, b: Float64, q: float) -> tuple[float, float, float]:
-    """Log of quantile(b) / quantile(a), and how far its 95 % interval reaches below and above: the order statistics of each
-    side, joined as Zou and Donner (2008) join intervals that are not symmetric.
-    """
-    (x, x_low, x_high), (y, y_low, y_high) = _order_interval(np.log(a), q), _order_interval(np.log(b), q)
-    return y - x, float(np.hypot(y - y_low, x_high - x)), float(np.hypot(y_high - y, x - x_low))
-
-
-def _order_interval(value: Float64, q: float) -> tuple[float, float, float]:
-    """The q-quantile and the order statistics that hold it with 95 % (the least and the largest of few values)."""
-    ranked, n = np.sort(value), len(value)
-    reach = SURE_SPREADS * np.sqrt(n * q * (1 - q))
-    low, high = max(int(np.floor(n * q - reach)), 0), min(int(np.ceil(n * q + reach)), n - 1)
-    return float(np.quantile(ranked, q)), float(ranked[low]), float(ranked[high])
-
-
 def _explanation(found: Sequence[Difference]) -> str:
-    """One or two sentences of the sure differences, every number a rounding of theirs."""
+    """A few sentences of the sure differences, every number a rounding of theirs; and what is surely the same."""
     sure = [d for d in found if d.sure and d.ratio is not None]
     if not found:
         return "Nothing was measured in both."
-    if not sure:
+    if not any(d.sure for d in found):
         return "No difference is larger than chance explains."
     slower = [d for d in sure if (d.ratio or 0) > 1]
     faster = [d for d in sure if (d.ratio or 0) < 1]
-    said = [f"More than before: {'; '.join(map(_said, slower[:MENTIONED]))}."] if slower else []
-    said += [f"Less than before: {'; '.join(map(_said, faster[:MENTIONED]))}."] if faster else []
+    alike = [d for d in found if not d.sure and d.low is not None and d.high is not None and _alike(d.low, d.high)]
+    single = [d for d in found if d.sure and d.ratio is None]
+    said = [
+        f"{title}: {'; '.join(map(_said, some[:MENTIONED]))}."
+        for title, some in (("More than before", slower), ("Less than before", faster))
+        if some
+    ]
+    said += [f"In one alone: {'; '.join(d.what for d in single[:MENTIONED])}."] if single else []
+    said += [f"As before: {'; '.join(map(_said, alike[:MENTIONED]))}."] if alike and sure else []
     return " ".join(said)
+
+
+def _alike(low: float, high: float) -> bool:
+    return low > 1 / ALIKE and high < ALIKE
 
 
 def _whole(found: Sequence[Difference]) -> str:
@@ -310,8 +259,8 @@ def _single(what: str, before: int, after: int, *, peers: int = 0, spread: float
     return Difference(
         what=what,
         layer="request",
-        before=None if before == UNKNOWN else _round(before / 1e6),
-        after=None if after == UNKNOWN else _round(after / 1e6),
+        before=None if before == UNKNOWN else rounded(before / 1e6),
+        after=None if after == UNKNOWN else rounded(after / 1e6),
         unit="ms",
         ratio=None if ratio is None else round(ratio, 3),
         low=None if low is None else round(low, 3),
@@ -354,7 +303,3 @@ def _parts(before: RequestView, after: RequestView) -> Iterator[Difference]:
             b = others.get(part.part)
             if part.ns is not None and b is not None and (part.ns or b):
                 yield _single(f"{kind[:-1]}: {part.part}", part.ns, b)
-
-
-def _round(value: float) -> float:
-    return round(value, 6)

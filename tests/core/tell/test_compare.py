@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from teller_core.data.capture import Capture
 from teller_core.data.report import CompareReport, Difference
 from teller_core.judge.assess import assess
-from teller_core.tell.compare import CaptureView, RequestView, _order_interval, compare_captures, compare_requests
+from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
+from teller_core.tell.compare_intervals import order_interval
 from tests.core.judge.service import MS, Work, requests_table, service
 
 
@@ -133,7 +134,7 @@ def test_the_words_are_short_and_every_number_of_them_rounds_one_of_the_differen
 @settings(max_examples=40)
 def test_an_interval_holds_its_quantile(n: int, q: float, seed: int) -> None:
     value = np.random.default_rng(seed).normal(size=n)
-    middle, low, high = _order_interval(value, q)
+    middle, low, high = order_interval(value, q)
     assert low <= middle <= high
     assert middle == pytest.approx(np.quantile(value, q))
 
@@ -142,6 +143,6 @@ def test_nineteen_in_twenty_intervals_hold_the_true_median() -> None:
     rng = np.random.default_rng(7)
     held = 0
     for _ in range(400):
-        _, low, high = _order_interval(rng.normal(size=41), 0.5)
+        _, low, high = order_interval(rng.normal(size=41), 0.5)
         held += low <= 0 <= high
     assert held >= 0.93 * 400

@@ -1,0 +1,116 @@
+"""Ratios of two sets of measured values, each with the interval that holds it with 95 % confidence.
+
+``sure`` needs an interval without 1 and enough values on both sides.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from teller_core.data.report import Difference
+from teller_core.data.table import Float64
+
+ENOUGH = 8
+"""Values on each side for a sure difference: of fewer, a median says little about the next."""
+TAIL_ENOUGH = 30
+"""And for a sure difference of 90th percentiles: three values beyond each."""
+SURE_SPREADS = 1.96
+
+
+def medians(what: str, layer: str, a: Float64, b: Float64, *, unit: str, q: float = 0.5) -> Iterator[Difference]:
+    """The difference of two medians (or other quantiles) with its interval; nothing where one side is empty."""
+    if not len(a) or not len(b):
+        return
+    before, after = float(np.quantile(a, q)), float(np.quantile(b, q))
+    low, high = _bounds(a, b, q)
+    enough = min(len(a), len(b)) >= (ENOUGH if q == 0.5 else TAIL_ENOUGH)
+    yield Difference(
+        what=what,
+        layer=layer,
+        before=rounded(before),
+        after=rounded(after),
+        unit=unit,
+        ratio=round(after / before, 3) if before > 0 else None,
+        low=low,
+        high=high,
+        sure=enough and low is not None and high is not None and not low <= 1 <= high,
+    )
+
+
+def matched(
+    what: str, pairs: Sequence[tuple[Float64, Float64]], *, layer: str = "engine", unit: str = "ms"
+) -> Difference:
+    """The ratio over sets of like work: the mean of the sets' log ratios of medians, weighted by their smaller count."""
+    weight = np.array([min(len(a), len(b)) for a, b in pairs], dtype=np.float64)
+    share = weight / weight.sum()
+    logs = np.array([_log_ratio(a, b, 0.5) for a, b in pairs])
+    middle, below, above = float(share @ logs[:, 0]), *(float(np.hypot.reduce(share * logs[:, i])) for i in (1, 2))
+    low, high = np.exp(middle - below), np.exp(middle + above)
+    before, after = (float(np.average([np.median(p[i]) for p in pairs], weights=weight)) for i in (0, 1))
+    return Difference(
+        what=what,
+        layer=layer,
+        before=rounded(before),
+        after=rounded(after),
+        unit=unit,
+        ratio=round(float(np.exp(middle)), 3),
+        low=round(float(low), 3),
+        high=round(float(high), 3),
+        sure=bool(weight.sum() >= ENOUGH and not low <= 1 <= high),
+    )
+
+
+def _bounds(a: Float64, b: Float64, q: float) -> tuple[float | None, float | None]:
+    """95 % bounds of the ratio of two quantiles; None where zeros leave no ratio."""
+    if min(float(a.min()), float(b.min())) <= 0:
+        return None, None
+    middle, below, above = _log_ratio(a, b, q)
+    return round(float(np.exp(middle - below)), 3), round(float(np.exp(middle + above)), 3)
+
+
+def _log_ratio(a: Float64, b: Float64, q: float) -> tuple[float, float, float]:
+    """Log of quantile(b) / quantile(a), and how far its 95 % interval reaches below and above: the order statistics of each
+    side, joined as Zou and Donner (2008) join intervals that are not symmetric.
+    """
+    (x, x_low, x_high), (y, y_low, y_high) = order_interval(np.log(a), q), order_interval(np.log(b), q)
+    return y - x, float(np.hypot(y - y_low, x_high - x)), float(np.hypot(y_high - y, x - x_low))
+
+
+def order_interval(value: Float64, q: float) -> tuple[float, float, float]:
+    """The q-quantile and the order statistics that hold it with 95 % (the least and the largest of few values)."""
+    ranked, n = np.sort(value), len(value)
+    reach = SURE_SPREADS * np.sqrt(n * q * (1 - q))
+    low, high = max(int(np.floor(n * q - reach)), 0), min(int(np.ceil(n * q + reach)), n - 1)
+    return float(np.quantile(ranked, q)), float(ranked[low]), float(ranked[high])
+
+
+def means(what: str, layer: str, a: Float64, b: Float64, *, unit: str) -> Iterator[Difference]:
+    """The difference of two means of many even parts; nothing where a side is empty or nothing but zeros on both."""
+    if not len(a) or not len(b) or not (a.any() or b.any()):
+        return
+    before, after = float(a.mean()), float(b.mean())
+    low = high = None
+    if before > 0 and after > 0:
+        error = float(np.hypot(_error(a) / before, _error(b) / after))
+        low, high = (round(after / before * float(np.exp(way * SURE_SPREADS * error)), 3) for way in (-1, 1))
+    yield Difference(
+        what=what,
+        layer=layer,
+        before=rounded(before),
+        after=rounded(after),
+        unit=unit,
+        ratio=round(after / before, 3) if before > 0 else None,
+        low=low,
+        high=high,
+        sure=min(len(a), len(b)) >= ENOUGH and low is not None and high is not None and not low <= 1 <= high,
+    )
+
+
+def _error(value: Float64) -> float:
+    """The standard error of the mean."""
+    return float(value.std(ddof=1) / np.sqrt(len(value))) if len(value) > 1 else float("inf")
+
+
+def rounded(value: float) -> float:
+    """``value`` to a millionth."""
+    return round(value, 6)
