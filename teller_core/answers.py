@@ -28,6 +28,7 @@ from teller_core.errors import InputError, UnknownName
 from teller_core.store.store import Store
 from teller_core.tell.cohorts import what_differs
 from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
+from teller_core.tell.compare_windows import Window, window
 from teller_core.tell.explain import explain
 from teller_core.tell.names import shorten
 from teller_core.tell.operator import RankSpans
@@ -40,6 +41,10 @@ SHORTEST_SLO_MS, LONGEST_SLO_MS = 1e-6, 1e12
 """From the nanosecond in which times are kept to thirty years, which still are int64 ns."""
 SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
 """What slicing, and explaining an operator, need of every span."""
+WINDOW_COLUMNS = (*SPAN_COLUMNS, "category", "arg")
+"""And comparing what devices did."""
+MOST_WINDOWS, MOST_SPANS = 16, 4_000_000
+"""Ranks of a capture, and spans of a rank, that are looked through to compare two captures: a second or two."""
 
 
 def list_captures(store: Store) -> CapturesReport:
@@ -143,11 +148,26 @@ def compare(store: Store, before: str, after: str, *, capture: str | None = None
     one, other = _side(store, before, capture), _side(store, after, capture)
     if (one[1] is None) != (other[1] is None):
         raise InputError("compare", "one side is a capture, the other a request", "Name two of a kind")
-    views = {key: CaptureView(store.capture(key), store.assessment(key)) for key in {one[0], other[0]}}
+    whole = one[1] is None or other[1] is None
+    views = {
+        key: CaptureView(store.capture(key), store.assessment(key), _windows(store, key) if whole else ())
+        for key in {one[0], other[0]}
+    }
     if one[1] is None or other[1] is None:
         return compare_captures(views[one[0]], views[other[0]])
     sides = [RequestView(views[key], number - 1, store.answer(key, number)) for key, number in (one, other) if number]
     return compare_requests(sides[0], sides[1])
+
+
+def _windows(store: Store, capture: str) -> list[Window]:
+    """What the devices of a capture did all the time, of the first ranks that fit."""
+    found: list[Window] = []
+    spans = {at: rank.spans for at, rank in enumerate(store.report(capture).ranks)}
+    for rank in store.traced(capture)[:MOST_WINDOWS]:
+        tree = store.tree_rows(capture, rank, columns=WINDOW_COLUMNS) if spans[rank] <= MOST_SPANS else None
+        if tree is not None and (one := window(tree)) is not None:
+            found.append(one)
+    return found
 
 
 def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | None]:

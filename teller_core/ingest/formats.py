@@ -23,6 +23,7 @@ from teller_core.ingest import (
     host_records,
     kineto,
     nccl_inspector,
+    nsight,
     nvtx_tsv,
     otel,
     otel_jaeger,
@@ -51,6 +52,7 @@ def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
 
 FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (bundle_file.NAME, bundle_file.sniff, bundle_file.read),
+    (nsight.NAME, nsight.sniff, nsight.read),
     (host_records.NAME, host_records.sniff, host_records.read),
     (samples.NAME, samples.sniff, samples.read),
     (client_records.NAME, client_records.sniff, client_records.read),
