@@ -12,7 +12,7 @@ from teller_core.context.moments import Moment, blamed_step
 from teller_core.context.pages import slice_report, span_report
 from teller_core.context.slicing import StepSpans
 from teller_core.data.assessment import Baselines, Candidates, StepExpectations
-from teller_core.data.capture import Pauses
+from teller_core.data.capture import Absences, Collectives, Meetings, Pauses
 from teller_core.data.report import (
     CapturesReport,
     CompareReport,
@@ -20,6 +20,7 @@ from teller_core.data.report import (
     OperatorReport,
     SliceReport,
     SlowReport,
+    View,
     WhyReport,
 )
 from teller_core.data.steps import StepWork
@@ -30,6 +31,7 @@ from teller_core.tell.cohorts import what_differs
 from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
 from teller_core.tell.compare_windows import Window, window
 from teller_core.tell.explain import explain
+from teller_core.tell.horizontal import Sides, horizontal_report
 from teller_core.tell.names import shorten
 from teller_core.tell.operator import RankSpans
 from teller_core.tell.operator import explain_operator as operator_report
@@ -60,15 +62,39 @@ def slow(
     slo_ms: float | None = None,
     limit: int = 20,
     cursor: str | None = None,
+    view: View = "vertical",
 ) -> SlowReport:
-    """The requests of a capture, slowest first by ``metric``, and what the slow have in common."""
+    """The requests of a capture, slowest first by ``metric``, and what the slow have in common; or, in the horizontal view, its
+    ranks, those first that others waited for most, and the collectives in which they did.
+    """
     _check_promise(slo_ms)
     found = store.resolve(capture)
+    if view == "horizontal":
+        return _horizontal(store, found, limit, cursor)
     kept = "e2e" if metric == "slo" else metric
     page = store.slow_rows(found, kept, limit, cursor)
     note = what_differs(store.requests(found), store.values(found, kept))
     return slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
+    )
+
+
+def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> SlowReport:
+    def name_of(rank: int, row: int) -> str:
+        trace = store.tree_rows(capture, rank, row, row + 1, ("name",)).trace
+        return shorten(trace.names[int(trace.name[0])])
+
+    return horizontal_report(
+        capture,
+        Sides(
+            store.ranks(capture),
+            store.rows(capture, Collectives),
+            store.rows(capture, Meetings),
+            store.rows(capture, Absences),
+        ),
+        name_of,
+        limit=limit,
+        cursor=cursor,
     )
 
 

@@ -70,6 +70,9 @@ def _reading(add: Callable[..., Parser]) -> None:
 
 
 def _slow(slow: Parser) -> None:
+    slow.add_argument(
+        "--view", choices=("vertical", "horizontal"), default="vertical", help="requests, or ranks side by side"
+    )
     slow.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
     slow.add_argument("--cursor", help="next_cursor of the page before")
 

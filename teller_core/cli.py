@@ -234,6 +234,7 @@ def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
             slo_ms=given.slo_ms,
             limit=given.limit,
             cursor=given.cursor,
+            view=given.view,
         ),
     )
 

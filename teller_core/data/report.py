@@ -107,7 +107,8 @@ class CaptureReport(Model):
     problems: dict[str, int]
     redactions: int
     findings: list[Finding] = Field(
-        default=[], description="what the capture tells without any request: ranks that others wait for, calls that do not fit"
+        default=[],
+        description="what the capture tells without any request: ranks that others wait for, calls that do not fit",
     )
     already_known: bool
     imported_at: str
@@ -141,16 +142,53 @@ class FormatsReport(Model):
     formats: list[FormatReport]
 
 
+class LongWait(Model):
+    """A collective in which ranks waited for one that came late. Null: the clocks do not allow to tell."""
+
+    handle: str = Field(
+        description="its span on the rank that came last, or on one that met: RANK:ROW; empty without a trace"
+    )
+    kind: str
+    untrusted_text: str = Field(description="the group it is of, as its producer calls it")
+    ranks: int
+    late_rank: int | None = Field(description="the number of the rank that came last, null where nobody may be named")
+    late_by_ms: float | None = Field(description="how long after the one before it")
+    waited_ms: float = Field(description="by all other ranks together")
+    transfer_ms: float | None = Field(description="the shortest time that a rank needed without waiting")
+    kept_by: str | None = Field(description="what took most of that time on the late rank")
+    kept_handle: str | None
+    matched_by: str = Field(description="why these calls are one collective: sequence, recorder, step or order")
+
+
+class RankShare(Model):
+    """One rank's part in collectives. Null: no collective allows to tell."""
+
+    rank: int = Field(description="its number, -1 where it has none")
+    position: int | None = Field(description="what handles of its spans begin with, null without a trace")
+    host: str
+    collectives: int
+    waited_ms: float | None = Field(description="that it waited for others")
+    waited_for_ms: float | None = Field(description="that others waited for it, where it came last")
+    times_late: int | None
+    transfer_ms: float | None = Field(description="in collectives whose waiting can be told, without it")
+    missing: int = Field(description="collectives to which it did not come while others waited")
+    clock_error_us: float | None = Field(description="bound of the error of its clock, null where nothing bounds it")
+
+
 class SlowReport(Model):
-    """The answer of ``slow``: a table, slowest first."""
+    """The answer of ``slow``: a table, slowest first; in the horizontal view one row a rank, who was waited for most first."""
 
     capture: str
+    view: View = "vertical"
     metric: Metric
     columns: list[str]
     rows: list[list[Cell]]
     total: int
     next_cursor: str | None
     note: str = Field(description="what the slow ones have that the others have not, or why that cannot be said")
+    waits: list[LongWait] = Field(
+        default=[], description="horizontal view: the collectives that were waited in longest"
+    )
 
 
 class Part(Model):
@@ -191,6 +229,8 @@ class WhyReport(Model):
     explanation: str
     next_checks: list[str]
     not_seen: list[str]
+    ranks: list[RankShare] | None = Field(default=None, description="the ranks in the collectives of its steps")
+    ranks_note: str = Field(default="", description="why ranks is null, or what it leaves open")
 
 
 class SliceLine(Model):

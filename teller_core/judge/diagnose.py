@@ -16,6 +16,7 @@ from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
 from teller_core.judge.rules import OF_STEPS, RULES
 from teller_core.judge.scene import Scene, scene
+from teller_core.judge.side_by_side import side_by_side
 
 LEAST_NS = 30_000_000
 """What a cause costs must be noticeable: people do not notice less than tens of milliseconds."""
@@ -89,6 +90,7 @@ def judge(
 ) -> WhyReport:
     """:func:`diagnose` on a capture that is prepared already."""
     view = scene(case, request, metric)
+    shares, note = side_by_side(view)
     answers = ask(case, request, metric, slo_ns)
     clues = _claimed(view, answers)
     said = _verdict(view, answers, clues)
@@ -113,6 +115,8 @@ def judge(
         explanation="",
         next_checks=[],
         not_seen=_not_seen(view, answers),
+        ranks=shares,
+        ranks_note=note,
     )
 
 

@@ -21,7 +21,7 @@ from teller_core.rebuild.absences import absences
 from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import Annotated, annotated
 from teller_core.rebuild.clocks import bound_clocks, together
-from teller_core.rebuild.collective_calls import traced_calls
+from teller_core.rebuild.collective_calls import recorded_calls, traced_calls
 from teller_core.rebuild.collective_keys import keyed, meetings
 from teller_core.rebuild.collectives import collective_tables
 from teller_core.rebuild.disagreements import disagreements, stalled
@@ -66,8 +66,8 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         engines=_engines(joined),
         problems=problems,
     )
-    readings, buckets = build_readings(recording, problems)
     absent, disagreeing = _came(recording, ranks, problems)
+    readings, buckets = build_readings(recording, problems)
     lines = align_lines(
         recording,
         steps,
@@ -109,8 +109,13 @@ def _met(
 ) -> tuple[list[Rank], Collectives, Meetings]:
     """The ranks on one clock, their collectives, and which of these were one."""
     apart = clocks_apart(ranked, traced)
-    calls = [call for i, rank in enumerate(ranked.ranks) for call in traced_calls(i, rank, work)]
-    calls = keyed(calls, facts_by_rank(recording, ranked), ranked.ranks, apart, problems)
+    facts = facts_by_rank(recording, ranked)
+    calls = [
+        call
+        for i, rank in enumerate(ranked.ranks)
+        for call in traced_calls(i, rank, work) or recorded_calls(i, facts.get(i, ()))
+    ]
+    calls = keyed(calls, facts, ranked.ranks, apart, problems)
     met = together(meetings(calls))
     ranks, clocks = bound_clocks(ranked.ranks, ranked.places, apart, met, problems)
     return ranks, *collective_tables(calls, met, ranks, clocks)

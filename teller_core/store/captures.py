@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import zstandard
 
 from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
-from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Pauses, Rank, Samples
+from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Meetings, Pauses, Rank, Samples
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Finding, WhyReport
@@ -58,7 +58,14 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
     con = db.conn
     for table in (capture.steps, capture.work, capture.requests, capture.lines, capture.pauses, capture.collectives):
         write_rows(con, key, table)
-    for table in (capture.absences, capture.disagreements, capture.transfers, capture.readings, capture.buckets):
+    for table in (
+        capture.meetings,
+        capture.absences,
+        capture.disagreements,
+        capture.transfers,
+        capture.readings,
+        capture.buckets,
+    ):
         write_rows(con, key, table)
     for table in (assessment.baselines, assessment.steps, assessment.candidates, assessment.requests):
         write_rows(con, key, table)
@@ -80,7 +87,7 @@ def read_capture(con: sqlite3.Connection, key: int) -> Capture:
         name=text(name),
         engine=text(engine),
         files=[FileRead(**found) for found in _records(con, key, "files", FileRead._fields)],
-        ranks=[Rank(**found, tree=None) for found in _records(con, key, "ranks", _RANK)],
+        ranks=read_ranks(con, key),
         steps=read_rows(con, key, Steps),
         work=read_rows(con, key, StepWork),
         requests=read_rows(con, key, Requests),
@@ -91,6 +98,7 @@ def read_capture(con: sqlite3.Connection, key: int) -> Capture:
         samples=read_long(con, key, Samples),
         collectives=read_rows(con, key, Collectives),
         absences=read_rows(con, key, Absences),
+        meetings=read_rows(con, key, Meetings),
         disagreements=read_rows(con, key, Disagreements),
         transfers=read_rows(con, key, Transfers),
         readings=read_rows(con, key, Readings),
@@ -100,6 +108,11 @@ def read_capture(con: sqlite3.Connection, key: int) -> Capture:
         redactions=redactions,
         tier=tier,
     )
+
+
+def read_ranks(con: sqlite3.Connection, key: int) -> list[Rank]:
+    """The ranks of a capture, in order, without their trees."""
+    return [Rank(**found, tree=None) for found in _records(con, key, "ranks", _RANK)]
 
 
 def read_assessment(con: sqlite3.Connection, key: int) -> Assessment:

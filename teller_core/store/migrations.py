@@ -97,6 +97,14 @@ def m005_readings(db: "Database") -> None:
     _create_part(db, "buckets", "name str, start int, stop int, low float, high float, count int")
 
 
+def m006_meetings(db: "Database") -> None:
+    """Collectives in which ranks met: who came last, and what kept it."""
+    columns = (
+        "group str, kind str, how str, came int, size int, arrived int, late int, by int, waited int, transfer int"
+    )
+    _create_part(db, "meetings", columns + ", kept int")
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -104,6 +112,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m003_answers,
     m004_absences,
     m005_readings,
+    m006_meetings,
 )
 
 

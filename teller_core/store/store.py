@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from teller_core.data.assessment import Assessment
-from teller_core.data.capture import Capture
+from teller_core.data.capture import Capture, Rank
 from teller_core.data.report import CaptureReport, WhyReport
 from teller_core.data.steps import Participation, Requests, Steps, StepWork
 from teller_core.data.table import Int64
@@ -215,6 +215,11 @@ class Store:
     def steps(self, capture: str, low: int = 0, high: int | None = None) -> Steps:
         """The steps at positions ``low`` to ``high``."""
         return read_window(self._con, self._key(capture), Steps, "position", low=low, high=high)
+
+    @refusing
+    def ranks(self, capture: str) -> list[Rank]:
+        """The ranks of the capture, without their trees."""
+        return captures.read_ranks(self._con, self._key(capture))
 
     @refusing
     def work(self, capture: str, low: int = 0, high: int | None = None) -> StepWork:

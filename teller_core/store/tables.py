@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from teller_core.data.assessment import Baselines, Candidates, RequestExpectations, StepExpectations
-from teller_core.data.capture import Absences, Collectives, Disagreements, Pauses
+from teller_core.data.capture import Absences, Collectives, Disagreements, Meetings, Pauses
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.steps import Lines, Requests, Steps, StepWork, Transfers
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8, columns
@@ -34,6 +34,7 @@ NAMES: "dict[type[DataclassInstance], str]" = {
     Pauses: "pauses",
     Collectives: "collectives",
     Absences: "absences",
+    Meetings: "meetings",
     Disagreements: "disagreements",
     Transfers: "transfers",
     Readings: "readings",

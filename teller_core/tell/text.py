@@ -35,6 +35,8 @@ METRICS = {
     "itl_max": "longest gap between tokens",
     "slo": "against its SLO",
 }
+RANKS = 16
+"""Ranks that a page about one request shows."""
 NO_REQUESTS = (
     "No requests: nothing that was read names one. An engine's log, request spans or a caller's records would."
 )
@@ -109,6 +111,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         lines += ["", *wrap(report.explanation, style)]
     lines += _bars(STRETCHES.get(report.metric, "Where the time went"), report.phases, style)
     lines += _bars("Inside all its steps, on the critical path", report.resources, style)
+    lines += _ranks(report, style)
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
     lines += bullets("Check next", report.next_checks, style)
@@ -161,6 +164,8 @@ def _evidence(item: EvidenceItem) -> str:
 
 
 def _slow(report: SlowReport, style: Style) -> list[str]:
+    if report.view == "horizontal":
+        return _horizontal(report, style)
     lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
     lines += _rows_with_causes(report, style) if report.rows else wrap(NO_REQUESTS, style)
     lines += ["", *wrap(report.note, style)] if report.note else []
@@ -170,6 +175,56 @@ def _slow(report: SlowReport, style: Style) -> list[str]:
     if report.next_cursor is not None:
         lines += [style.dim(f"More: --cursor {report.next_cursor}")]
     return lines
+
+
+def _horizontal(report: SlowReport, style: Style) -> list[str]:
+    lines = [style.head(f"{_many(report.total, 'rank')} side by side, capture {report.capture[:12]}"), ""]
+    lines += table(report.columns, report.rows, style) if report.rows else ["No rank was recorded."]
+    lines += ["", *wrap(report.note, style)] if report.note else []
+    if report.waits:
+        columns = [
+            "handle",
+            "kind",
+            "ranks",
+            "late_rank",
+            "late_by_ms",
+            "waited_ms",
+            "transfer_ms",
+            "kept_by",
+            "kept_handle",
+        ]
+        rows: list[list[Cell]] = [[getattr(wait, name) for name in columns] for wait in report.waits]
+        lines += ["", style.head("The collectives that were waited in longest"), "", *table(columns, rows, style)]
+        first = next(
+            (wait.kept_handle or wait.handle for wait in report.waits if wait.kept_handle or wait.handle), None
+        )
+        if first:
+            lines += ["", style.dim(f"Look inside: teller slice {first} --capture {report.capture[:12]}")]
+    if report.next_cursor is not None:
+        lines += [style.dim(f"More: --view horizontal --cursor {report.next_cursor}")]
+    return lines
+
+
+def _ranks(report: WhyReport, style: Style) -> list[str]:
+    """The ranks in the collectives of its steps, or why they cannot be told apart."""
+    if report.ranks is None:
+        return []
+    columns = [
+        "rank",
+        "position",
+        "host",
+        "collectives",
+        "waited_ms",
+        "waited_for_ms",
+        "times_late",
+        "transfer_ms",
+        "missing",
+    ]
+    rows: list[list[Cell]] = [[getattr(share, name) for name in columns] for share in report.ranks[:RANKS]]
+    left = len(report.ranks) - RANKS
+    more = [style.dim(f"and {_many(left, 'rank')} that were waited for less")] if left > 0 else []
+    note = wrap(report.ranks_note, style) if report.ranks_note else []
+    return ["", style.head("The ranks in the collectives of its steps"), "", *table(columns, rows, style), *more, *note]
 
 
 def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:

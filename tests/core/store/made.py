@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
-from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Pauses, Rank, Samples
+from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Meetings, Pauses, Rank, Samples
 from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Coverage, EvidenceItem, Finding, Part, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
@@ -142,6 +142,7 @@ def captures(draw: st.DrawFn, identity: str = "0a1b") -> Capture:
         pauses=draw(tables(Pauses)),
         samples=draw(tables(Samples)),
         collectives=draw(tables(Collectives)),
+        meetings=draw(tables(Meetings)),
         absences=draw(tables(Absences)),
         disagreements=draw(tables(Disagreements)),
         problems=draw(_counts),
