@@ -65,6 +65,8 @@ def rings(recording: Recording, ranks: Sequence[Rank], problems: Counter[str]) -
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for fact in recording.collectives:
+        if fact.size:  # NCCL's own recorder notes only what has ended, and counts each kind of collective apart
+            continue
         rank = number[_key(fact.process)]
         problems["collectives_of_unknown_rank"] += rank is None
         if rank is None:
@@ -86,7 +88,8 @@ def _key(process: Process) -> tuple[str, int, int | None]:
 def _numbers(recording: Recording, ranks: Sequence[Rank]) -> dict[tuple[str, int, int | None], int | None]:
     """The rank of each process that has a flight recorder's record, None where nothing tells it."""
     of_place = {(rank.host, rank.pid): rank.rank for rank in ranks if rank.rank >= 0}
-    processes = {row.process for rows in (recording.collectives, recording.groups) for row in rows}
+    processes = {fact.process for fact in recording.collectives if not fact.size}
+    processes |= {status.process for status in recording.groups}
     return {
         _key(process): process.rank if process.rank is not None else of_place.get((process.host, process.pid))
         for process in processes

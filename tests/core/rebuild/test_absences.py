@@ -135,6 +135,15 @@ def test_two_processes_that_say_they_are_one_rank_are_not_judged() -> None:
     assert problems["ranks_told_twice"] == 1
 
 
+def test_what_nccl_itself_recorded_is_not_compared_with_its_numbers_which_count_each_kind_apart() -> None:
+    recording = recorded({rank: dump(TP, [entry("tp", 1, 1, done=True)]) for rank in (0, 1)})
+    ended = [fact._replace(size=2, members=()) for fact in recording.collectives]
+    recording.collectives += [ended[0]._replace(name="AllGather"), ended[1]._replace(name="AllReduce")]
+    absent, other = judged(recording)
+    assert missing(absent) == []
+    assert other.kind == []
+
+
 class Job(NamedTuple):
     """A service's collectives in the order in which all ranks call them, and before which of its own each dead rank ends."""
 
