@@ -1,5 +1,6 @@
 """Where a request's time went, by phase: disjoint in time and summing to the whole (DESIGN rule 4)."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from teller_core.data.report import Part
@@ -50,7 +51,17 @@ def phases(case: Case, life: Life, low: int, high: int) -> list[Part]:
             total[layer.phase] = (total[layer.phase] or 0) + ns
         source.setdefault(layer.phase, layer.source)
     total["unexplained"] = painted[-1]
-    return [Part(part=phase, ns=total[phase], source=source[phase]) for phase in PHASES]
+    return [_part(phase, total[phase], source[phase]) for phase in PHASES]
+
+
+def _part(phase: str, ns: int | None, source: str) -> Part:
+    return Part(part=phase, ns=ns, source=source) if ns else _without_time(phase, ns, source)
+
+
+@lru_cache(maxsize=256)
+def _without_time(phase: str, ns: int | None, source: str) -> Part:
+    """A phase that took nothing, or of which nothing is known: most of them are, and the same ones in request after request."""
+    return Part(part=phase, ns=ns, source=source)
 
 
 def phase_ns(parts: list[Part], phase: str) -> int:

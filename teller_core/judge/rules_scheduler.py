@@ -54,6 +54,8 @@ def _reported_queue(scene: Scene) -> Clue | None:
     """Without times of its own: the log reported waiting requests while it was there, and it took longer than its work asks."""
     lines = scene.case.capture.lines
     rows = [row for rule, _ in QUEUES for row in scene.lines(rule)]
+    if not rows:
+        return None
     name = dict(QUEUES)
     found = {row: int(json.loads(lines.fields[row]).get(name[lines.rule[row]], 0)) for row in rows}
     most = max(found, key=lambda row: found[row], default=None)
