@@ -11,6 +11,8 @@ from teller_core.data.records import Recording
 from teller_core.ingest.flight_recorder import read, sniff
 from teller_core.ingest.found import Place
 from teller_core.judge.waits import firsts
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
 from tests.core.rebuild.recorded_ranks import judged
 
 CORPUS = Path(__file__).parents[4] / "shared" / "traces" / "nccl_fr"
@@ -99,3 +101,18 @@ def test_the_rank_whose_device_failed_but_that_called_everything_is_told_by_what
     (folder,) = (path for path in SETS if path.name == "gpu_error_1st")
     _, other = judged(recording(folder))
     assert (other.kind, other.rank.tolist()) == (["not_ended", "not_ended"], [12, 14])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", SETS, ids=lambda path: path.name)
+def test_what_the_capture_says_of_itself_does_not_come_from_the_answers_beside_the_dumps(
+    folder: Path, tmp_path: Path
+) -> None:
+    with Store.open(tmp_path / "t.db") as store:
+        (whole,) = import_paths([folder], store).captures
+        (alone,) = import_paths(dumps(folder), store, together=True).captures
+    assert [rank.rank for rank in alone.ranks] == list(range(16))
+    assert whole.findings == alone.findings
+    guilty = [finding.rank for finding in alone.findings if finding.cause == "comm.rank_missing"]
+    assert guilty == reference(folder).ranks
+    assert {finding.rank for finding in alone.findings} == set(reference(folder).injected)
