@@ -17,12 +17,13 @@ def rank_shares(ranks: Sequence[Rank], table: Collectives, absences: Absences) -
     known = table.wait != UNKNOWN
     told = known | (table.late >= 0)
     named = known & (table.late >= 0) & (table.late != table.rank)
-    count = np.bincount(table.rank, minlength=len(ranks))
-    tells = np.bincount(table.rank[told], minlength=len(ranks))
-    waited = _sums(table.rank[known], table.wait[known], len(ranks))
-    waited_for = _sums(table.late[named], table.wait[named], len(ranks))
-    transfer = _sums(table.rank[known], table.dur[known] - table.wait[known], len(ranks))
-    late = np.bincount(table.rank[table.late == table.rank], minlength=len(ranks))
+    size = max(len(ranks), int(max(table.rank.max(), table.late.max())) + 1 if len(table.rank) else 0)
+    count = np.bincount(table.rank, minlength=size)
+    tells = np.bincount(table.rank[told], minlength=size)
+    waited = _sums(table.rank[known], table.wait[known], size)
+    waited_for = _sums(table.late[named], table.wait[named], size)
+    transfer = _sums(table.rank[known], table.dur[known] - table.wait[known], size)
+    late = np.bincount(table.rank[table.late == table.rank], minlength=size)
     missing = dict(zip(*(column.tolist() for column in np.unique(absences.rank, return_counts=True)), strict=True))
     shares = [
         RankShare(
@@ -54,7 +55,7 @@ def untold(ranks: Sequence[Rank], table: Collectives, meetings: Meetings) -> str
         return "" if len(met) else "which calls of the ranks were one collective could not be told"
     came, size = meetings.came[open_], meetings.size[open_]
     seen: list[int] = np.unique(table.rank).tolist()
-    unbounded = any(ranks[at].clock_error == UNKNOWN for at in seen)
+    unbounded = any(at < len(ranks) and ranks[at].clock_error == UNKNOWN for at in seen)
     below = f"in {len(open_)} of {len(met)} collectives nobody came later than the bound of the clocks allows to tell"
     reasons = (
         (bool((size == 0).all()), "how many ranks must meet is not known"),

@@ -13,7 +13,7 @@ import numpy as np
 from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Meetings, Rank
 from teller_core.data.records import Recording
 from teller_core.data.steps import Mapping as HowKnown
-from teller_core.data.steps import Steps, StepWork
+from teller_core.data.steps import Lines, Steps, StepWork
 from teller_core.data.table import take
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
@@ -68,14 +68,6 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     )
     absent, disagreeing = _came(recording, ranks, problems)
     readings, buckets = build_readings(recording, problems)
-    lines = align_lines(
-        recording,
-        steps,
-        step_of_iteration={slot.iteration: step for step, slot in enumerate(joined.slots)},
-        request_of_line=facts_by_line(joined.registry.entries),
-        engine_places=_engine_places(joined.found),
-        problems=problems,
-    )
     capture = Capture(
         id=capture_id,
         name=name,
@@ -87,7 +79,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         requests=requests,
         participation=participation(members, guessed),
         tokens=tokens,
-        lines=lines,
+        lines=_lines(recording, joined, steps, problems),
         pauses=build_pauses(recording),
         samples=build_samples(recording, problems),
         collectives=collectives,
@@ -102,6 +94,17 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         tier=tier(recording, _profiled(work, ranks), len(joined.slots)),
     )
     return replace(capture, problems={name: count for name, count in problems.items() if count})
+
+
+def _lines(recording: Recording, joined: "_Joined", steps: Steps, problems: Counter[str]) -> Lines:
+    return align_lines(
+        recording,
+        steps,
+        step_of_iteration={slot.iteration: step for step, slot in enumerate(joined.slots)},
+        request_of_line=facts_by_line(joined.registry.entries),
+        engine_places=_engine_places(joined.found),
+        problems=problems,
+    )
 
 
 def _met(
