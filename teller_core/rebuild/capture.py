@@ -12,8 +12,8 @@ import numpy as np
 
 from teller_core.data.capture import Absences, Capture, Collectives, Disagreements, Meetings, Rank
 from teller_core.data.records import Recording
-from teller_core.data.steps import Mapping as HowKnown
 from teller_core.data.steps import Lines, Steps, StepWork
+from teller_core.data.steps import Mapping as HowKnown
 from teller_core.data.table import take
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
