@@ -5,6 +5,7 @@ Each question reads the rows and spans that its answer needs and leaves the rest
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -278,4 +279,5 @@ def _rank_spans(store: Store, capture: str, rank: int, work: StepWork) -> RankSp
     mine = take(work, (work.rank == rank) & (work.row >= 0))
     order = np.argsort(mine.row, kind="stable")
     steps = [(int(mine.row[i]), int(mine.row_stop[i]), int(mine.start[i])) for i in order]
-    return RankSpans(rank, store.tree_rows(capture, rank, columns=SPAN_COLUMNS), steps)
+    tree = store.tree_rows(capture, rank, columns=SPAN_COLUMNS)
+    return RankSpans(rank, tree, steps, partial(store.arguments, capture, rank))

@@ -7,6 +7,7 @@ import numpy as np
 from teller_core.context.moments import Moment, moment_lines
 from teller_core.context.slicing import Cut, StepSpans, causal_slice, price
 from teller_core.data.assessment import Candidates
+from teller_core.data.replays import replays_note
 from teller_core.data.report import SliceLine, SliceReport
 from teller_core.data.table import UNKNOWN, take
 
@@ -52,6 +53,8 @@ def slice_report(
         notes.append(f"the budget left out rank {', '.join(map(str, left_out))}")
     if missed:
         notes.append(f"{missed} suspected spans found no room in the budget")
+    if replayed := replays_note([mine.tree for mine in spans]):
+        notes.append(replayed)
     ranks = {mine.rank for mine in spans}
     return SliceReport(
         capture=capture,
@@ -115,5 +118,13 @@ def span_report(
         tokens=part.tokens,
         budget=budget,
         cut=part.cut,
-        note=f"{part.missed} suspected spans found no room in the budget" if part.missed else "",
+        note="; ".join(
+            filter(
+                None,
+                (
+                    f"{part.missed} suspected spans found no room in the budget" if part.missed else "",
+                    replays_note([mine.tree]),
+                ),
+            )
+        ),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from teller_core.data.records import FileRead
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers, no_transfers
 from teller_core.data.table import Int32, Int64, Text, UInt8, check_columns
 from teller_core.data.tree import Tree
+
+GRAPH_CAPTURE = "graph_capture"
+"""The role of a rank whose trace recorded how graphs were captured, before any request: no time in which work was done."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,26 @@ class Rank:
     kernels: int = 0
     kernel_time: int = 0
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class Joined(NamedTuple):
+    """How much of what one recording says was found again in another one of the same process.
+
+    ``kind``: ``graph`` (kernels of ``launches`` replays, ``matched`` of them under the operators that the graph was captured
+    with) or ``execution_trace`` (its operators, ``matched`` of them found among the spans, ``used`` of which had no shapes of
+    their own). ``name``: the capture's annotation, or the file; untrusted text, cleaned.
+    """
+
+    kind: str
+    name: str
+    rank: int
+    """Position in ``Capture.ranks``, -1 for a process that has none."""
+    matched: int
+    total: int
+    used: int = 0
+    launches: int = 0
+    by_name: bool = True
+    """Names agreed; else the order alone told which is which."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +257,8 @@ class Capture:
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     """Series of a /metrics page that judging uses, summed over labels, by name."""
     redactions: int = 0
+    joined: Sequence[Joined] = ()
+    """What execution traces and traces of graph capture gave to the spans of others."""
     tier: int = 0
     """The best tier (0 to 4) of what was recorded."""
 

@@ -51,6 +51,21 @@ class RankReport(Model):
     problems: dict[str, int]
 
 
+class JoinReport(Model):
+    """How much of one recording of a process was found again in another one."""
+
+    kind: Literal["graph", "execution_trace"]
+    name: str = Field(description="of a graph: the annotation that it was captured under")
+    rank: int | None = Field(description="position in ranks")
+    matched: int = Field(
+        description="kernels of replays that have an operator; operators of an execution trace found among the spans"
+    )
+    of: int
+    used: int = Field(description="operators whose shapes come from the execution trace")
+    launches: int = Field(description="replays of the graph")
+    by_name: bool = Field(description="names agreed; else the order alone told which kernel is which")
+
+
 class EvidenceItem(Model):
     """Something of the capture that a claim stands on."""
 
@@ -105,6 +120,7 @@ class CaptureReport(Model):
     mapping: MappingWord
     tier: int
     problems: dict[str, int]
+    joined: list[JoinReport] = Field(default=[], description="what execution traces and captures of graphs gave")
     redactions: int
     findings: list[Finding] = Field(
         default=[],
@@ -276,6 +292,15 @@ class OperatorPlace(Model):
     slowest: list[SliceLine]
 
 
+class OperatorShapes(Model):
+    """The calls of an operator with one set of inputs."""
+
+    inputs: str = Field(description="type and sizes of each tensor, as float[32x16]")
+    calls: int
+    total_ms: float
+    median_ms: float
+
+
 class OperatorReport(Model):
     """The answer of ``explain-op``."""
 
@@ -287,6 +312,9 @@ class OperatorReport(Model):
     total_ms: float
     share: float | None = Field(description="of all self time in its layer")
     places: list[OperatorPlace]
+    shapes: list[OperatorShapes] = Field(
+        default=[], description="what it is called with, where that was recorded, most time first"
+    )
     launched_by: list[str]
     launches: list[str]
     usual_troubles: list[str]

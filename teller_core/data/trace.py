@@ -17,6 +17,10 @@ KERNEL_CATEGORIES = frozenset({"kernel", "concurrent_kernel"})
 """Words, in lower case, by which producers call a computation on a device. Copies and fills have others."""
 
 
+CAPTURED = "captured operators"
+"""The thread of operators that a graph launch repeats without running them: they take no time."""
+
+
 class Layer(IntEnum):
     """Where in the stack a span belongs, from the user down to the device."""
 

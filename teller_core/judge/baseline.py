@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from teller_core.data.assessment import Baselines
-from teller_core.data.capture import Capture
+from teller_core.data.capture import GRAPH_CAPTURE, Capture
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.tree import Tree
 from teller_core.judge.classes import SLACK, Classes, capped
@@ -75,7 +75,11 @@ class _Parts:
 
 def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
     """The baselines of ``capture`` and, for each rank that has a profile, its spans beside them."""
-    trees = [(r, rank.tree) for r, rank in enumerate(capture.ranks) if rank.tree is not None and len(rank.tree)]
+    trees = [
+        (r, rank.tree)
+        for r, rank in enumerate(capture.ranks)
+        if rank.tree is not None and len(rank.tree) and rank.role != GRAPH_CAPTURE
+    ]
     if not trees:
         return _EMPTY, []
     ranks = [rank_spans(capture, r, tree, classes) for r, tree in trees]

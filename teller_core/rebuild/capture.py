@@ -28,6 +28,7 @@ from teller_core.rebuild.disagreements import disagreements, stalled
 from teller_core.rebuild.engines import Life, Place, lives
 from teller_core.rebuild.inferred import inferred_members
 from teller_core.rebuild.line_of_steps import Slot
+from teller_core.rebuild.operators import with_operators
 from teller_core.rebuild.ranks import Ranked, Traced, build_ranks, clocks_apart, facts_by_rank, trace_places
 from teller_core.rebuild.readings import build_readings
 from teller_core.rebuild.recorded import Parts, recorded_parts
@@ -51,8 +52,9 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     problems: Counter[str] = Counter()
     recording = on_unix_clock(recording, problems)
     traced = trace_places(recording)
-    joined = _joined(recording, [annotated(tree) for tree in trees], traced.places, problems)
-    ranked = build_ranks(recording, trees, traced)
+    known = with_operators(recording, trees, traced.places, problems)
+    joined = _joined(recording, [annotated(tree) for tree in known.trees], traced.places, problems)
+    ranked = known.marked(build_ranks(recording, known.trees, traced))
     work = step_work(recording, joined.slots, ranked, joined.annotations)
     ranks, collectives, met = _met(recording, ranked, traced, work, problems)
     work = _on_one_clock(work, ranks)
@@ -91,6 +93,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         buckets=buckets,
         metrics=sum_metrics(recording),
         redactions=recording.redactions,
+        joined=known.by_rank(ranked),
         tier=tier(recording, _profiled(work, ranks), len(joined.slots)),
     )
     return replace(capture, problems={name: count for name, count in problems.items() if count})

@@ -24,7 +24,7 @@ from teller_core.store.columns import read_long, rows_of_steps
 from teller_core.store.connect import connect, create, recognize, refusing
 from teller_core.store.migrations import MIGRATIONS, migrate, version
 from teller_core.store.questions import OperatorRows, SlowPage
-from teller_core.store.spans import find_tree, read_tree
+from teller_core.store.spans import find_tree, read_arguments, read_tree
 from teller_core.store.tables import read_window
 
 if TYPE_CHECKING:
@@ -187,6 +187,11 @@ class Store:
             has = f"rank {rank} has the rows 0 to {stored.rows - 1}" if stored.rows else f"rank {rank} has no spans"
             raise UnknownName("the span", has, "Take a handle from an answer or a slice")
         return read_tree(self._con, stored, low, high, columns)
+
+    @refusing
+    def arguments(self, capture: str, rank: int, rows: Int64) -> list[str]:
+        """The arguments of ``rows`` of a rank's tree as JSON object text, empty for a row that has none."""
+        return read_arguments(self._con, find_tree(self._con, self._key(capture), rank), rows)
 
     @refusing
     def subtree(self, capture: str, rank: int, row: int) -> Tree:

@@ -1,8 +1,8 @@
 """An operator explained: what it is, how it does in each place, and where it was slowest."""
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,13 +11,16 @@ import numpy as np
 from teller_core.data.assessment import Baselines
 from teller_core.data.causes import causes
 from teller_core.data.plain_names import DIGITS, NAME_LENGTH, is_frame, plain_name
-from teller_core.data.report import OperatorPlace, OperatorReport, SliceLine
+from teller_core.data.replays import captured_rows, replayed_kernels
+from teller_core.data.report import OperatorPlace, OperatorReport, OperatorShapes, SliceLine
+from teller_core.data.shapes import shapes_of
 from teller_core.data.table import Int32, Int64, take
 from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
 from teller_core.errors import UnknownName
 from teller_core.tell.families import family_of
 from teller_core.tell.names import shorten
+from teller_core.tell.visible import visible
 
 SLOWEST = 3
 """Instances shown a place."""
@@ -25,6 +28,8 @@ PLACES = 8
 """Places shown, those with most time first."""
 NEIGHBORS = 5
 """Names shown of what launches it and of what it launches."""
+SHAPES = 6
+"""Sets of inputs shown."""
 P95_COUNT = 20
 """Fewer calls than this have no 95th percentile to speak of."""
 NTH = re.compile(r" ?#\d+$")
@@ -36,6 +41,8 @@ class RankSpans(NamedTuple):
     rank: int
     tree: Tree
     steps: Sequence[tuple[int, int, int]] = ()
+    arguments: Callable[[Int64], Sequence[str]] | None = None
+    """The arguments of rows as JSON text, empty where a row has none."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +83,11 @@ def explain_operator(
         total_ms=_ms(float(mine.total.sum())),
         share=round(float(mine.total.sum()) / whole, 4) if whole > 0 and len(baselines.name) > len(mine.name) else None,
         places=_places(mine, ranks, calls),
+        shapes=_shapes(ranks, calls),
         launched_by=above,
         launches=below,
         usual_troubles=[f"{c}: {causes()[c].title}" for c in (family.troubles if family else ()) if c in causes()],
-        note=_note(mine, ranks),
+        note=_note(mine, ranks, calls),
     )
 
 
@@ -122,6 +130,43 @@ def _places(mine: Baselines, ranks: Sequence[RankSpans], calls: Sequence[_Calls]
             )
         )
     return out
+
+
+def _shapes(ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> list[OperatorShapes]:
+    """The calls by what they were called with: a kernel's are those of the operator that launched it. Of replays, by what their
+    graph was captured with.
+    """
+    took: defaultdict[str, list[int]] = defaultdict(list)
+    for rank, mine in zip(ranks, calls, strict=True):
+        if rank.arguments is None or not len(mine.row):
+            continue
+        texts = [shapes_of(text) for text in rank.arguments(_operators(rank.tree, mine.row))]
+        for text, own in zip(texts, mine.own.tolist(), strict=True):
+            if text:
+                took[text].append(own)
+    order = sorted(took, key=lambda text: -sum(took[text]))[:SHAPES]
+    return [
+        OperatorShapes(
+            inputs=visible(text),
+            calls=len(took[text]),
+            total_ms=_ms(float(sum(took[text]))),
+            median_ms=_ms(float(np.median(took[text]))),
+        )
+        for text in order
+    ]
+
+
+def _operators(tree: Tree, rows: Int64) -> Int64:
+    """int64: each row, or for device work the nearest operator above it, itself where there is none."""
+    trace = tree.trace
+    works = np.isin(trace.layer, (Layer.OPERATOR, Layer.COMMUNICATION)) & ~trace.on_device
+    over = rows.copy()
+    climbing = np.flatnonzero(trace.on_device[rows])
+    while len(climbing):
+        over[climbing] = tree.parent[over[climbing]]
+        climbing = climbing[over[climbing] != ROOT]
+        climbing = climbing[~works[over[climbing]]]
+    return np.where(over == ROOT, rows, over)
 
 
 def _last(place: str) -> str:
@@ -195,7 +240,7 @@ def _most(counter: Counter[str]) -> list[str]:
     return [f"{name} x{count}" for name, count in counter.most_common(NEIGHBORS)]
 
 
-def _note(mine: Baselines, ranks: Sequence[RankSpans]) -> str:
+def _note(mine: Baselines, ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> str:
     notes: list[str] = []
     if len(mine.name) > PLACES:
         notes.append(f"{len(mine.name) - PLACES} more places are not shown")
@@ -204,7 +249,21 @@ def _note(mine: Baselines, ranks: Sequence[RankSpans]) -> str:
     else:
         notes.append("slowest calls stand at the first place below the same name, whatever their phase")
     notes.append("times are own times: without what the operator calls")
+    notes += _replayed(ranks, calls)
     return "; ".join(notes)
+
+
+def _replayed(ranks: Sequence[RankSpans], calls: Sequence[_Calls]) -> Iterator[str]:
+    """What of the calls was repeated by graphs."""
+    known = bare = repeated = 0
+    for rank, mine in zip(ranks, calls, strict=True):
+        own, less = replayed_kernels(rank.tree)
+        known, bare = known + int(own[mine.row].sum()), bare + int(less[mine.row].sum())
+        repeated += int(captured_rows(rank.tree)[mine.row].sum())
+    if known:
+        yield f"{known} of {known + bare} replayed calls stand where their graph was captured"
+    if repeated:
+        yield f"{repeated} calls were repeated by graphs without running: they took no time themselves"
 
 
 def _ms(ns: float) -> float:

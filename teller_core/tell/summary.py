@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from teller_core.data.capture import Capture, Rank
-from teller_core.data.report import CaptureReport, FileReport, Finding, MappingWord, RankReport
+from teller_core.data.capture import Capture, Joined, Rank
+from teller_core.data.report import CaptureReport, FileReport, Finding, JoinReport, MappingWord, RankReport
 from teller_core.data.steps import Mapping as Known
 from teller_core.data.table import UNKNOWN
 
@@ -30,6 +30,7 @@ def capture_report(
         mapping=mapping_of(capture),
         tier=capture.tier,
         problems=dict(_problems(capture)),
+        joined=[_join_report(one) for one in capture.joined],
         redactions=capture.redactions,
         findings=list(findings),
         already_known=already_known,
@@ -59,6 +60,19 @@ def _file_report(capture: Capture, position: int) -> FileReport:
         problems=dict(read.problems),
         kernels=sum(rank.kernels for rank in ranks),
         kernel_time_ns=sum(rank.kernel_time for rank in ranks),
+    )
+
+
+def _join_report(one: Joined) -> JoinReport:
+    return JoinReport(
+        kind="graph" if one.kind == "graph" else "execution_trace",
+        name=one.name,
+        rank=one.rank if one.rank >= 0 else None,
+        matched=one.matched,
+        of=one.total,
+        used=one.used,
+        launches=one.launches,
+        by_name=one.by_name,
     )
 
 

@@ -12,6 +12,7 @@ from teller_core.data.report import (
     Finding,
     FormatsReport,
     ImportReport,
+    JoinReport,
     Model,
     OperatorReport,
     Part,
@@ -262,12 +263,26 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
         read = f"{file.format}, {file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
         left = f"not read ({', '.join(file.problems).replace('_', ' ')})"
         lines += wrap(f"{plain(file.name, 120)}: {read if file.format else left}", style, "  ", "    ")
+    for one in report.joined:
+        lines += wrap(_joined(one), style, "  ", "    ")
     if report.problems:
         told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
         lines += wrap(f"Problems: {told}", style, "  ", "    ")
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
     return lines
+
+
+def _joined(one: JoinReport) -> str:
+    if one.kind == "execution_trace":
+        shapes = f"{one.used:,} of them got their shapes from it" if one.used else "all told their shapes themselves"
+        return f"Execution trace: {one.matched:,} of its {_many(one.of, 'operator')} found among the spans; {shapes}"
+    graph = f"the graph {plain(one.name, LONGEST_NAME)}" if one.name else "a graph without a name"
+    how = "" if one.by_name else ", told by their order alone"
+    replays = _many(one.launches, "replay")
+    return (
+        f"{one.matched:,} of {one.of:,} kernels in {replays} of {graph} have the operator they were captured under{how}"
+    )
 
 
 def _captures(report: ImportReport | CapturesReport, style: Style) -> list[str]:
@@ -326,6 +341,9 @@ def _operator(report: OperatorReport, style: Style) -> list[str]:
     ]
     if rows:
         lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
+    if report.shapes:
+        inputs: list[list[Cell]] = [[one.inputs, one.calls, one.total_ms, one.median_ms] for one in report.shapes]
+        lines += ["", *table(["called with", "calls", "total ms", "median ms"], inputs, style)]
     calls = sorted({(line.self_ms, line.handle) for place in report.places for line in place.slowest}, reverse=True)
     slowest = [f"{handle}  {milliseconds(took)}" for took, handle in calls]
     lines += bullets("Slowest calls", slowest[:5], style)
