@@ -163,7 +163,8 @@ def _lists(data: Any, path: Sequence[str]) -> Iterator[list[Any]]:
     head, *rest = path
     found = data[head]
     if not rest:
-        yield found
+        if found is not None:
+            yield found
         return
     for item in found:
         yield from _lists(item, rest)

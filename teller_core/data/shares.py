@@ -25,6 +25,9 @@ def rank_shares(ranks: Sequence[Rank], table: Collectives, absences: Absences) -
     transfer = _sums(table.rank[known], table.dur[known] - table.wait[known], size)
     late = np.bincount(table.rank[table.late == table.rank], minlength=size)
     missing = dict(zip(*(column.tolist() for column in np.unique(absences.rank, return_counts=True)), strict=True))
+    # One row a recording of a rank with collectives; one for a rank without any.
+    first = {rank.rank: at for at, rank in reversed(list(enumerate(ranks)))}
+    first |= {ranks[at].rank: at for at in np.flatnonzero(count[: len(ranks)]).tolist()}
     shares = [
         RankShare(
             rank=rank.rank,
@@ -39,7 +42,7 @@ def rank_shares(ranks: Sequence[Rank], table: Collectives, absences: Absences) -
             clock_error_us=None if rank.clock_error == UNKNOWN else rank.clock_error / 1e3,
         )
         for at, rank in enumerate(ranks)
-        if rank.rank >= 0 or count[at]
+        if count[at] or (rank.rank >= 0 and at == first[rank.rank])
     ]
     shares += [_absent(number, times) for number, times in missing.items() if number not in {s.rank for s in shares}]
     return sorted(shares, key=lambda s: (-(s.waited_for_ms or 0), -s.missing, -(s.times_late or 0), s.rank))

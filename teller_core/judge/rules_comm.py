@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.plain_names import NAME_LENGTH
+from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Int64
-from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item
+from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item, ms
 from teller_core.judge.intervals import overlaps
 from teller_core.judge.prepare import CALM, EMPTY_ROWS, Case
 from teller_core.judge.robust import NORMAL_MAD
@@ -97,8 +99,31 @@ def straggler_rank(scene: Scene) -> Clue | None:
         cost("each other rank waited for it", ns, kind="collective"),
         cost("collectives in which they waited", whole, kind="collective"),
         count("collectives to which it came last", 100 * share, unit="%", kind="collective"),
+        *_kept(scene, late, table.sequence[waiting]),
     ]
     return Clue("comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication")
+
+
+def _kept(scene: Scene, late: int, met: Int64) -> list[EvidenceItem]:
+    """What the late rank did before the meeting for which it was awaited longest, where a trace shows it: a wait is no cause."""
+    meetings, tree = scene.case.capture.meetings, scene.case.capture.ranks[late].tree
+    met = np.unique(met[met < len(meetings.kept)])
+    met = met[(meetings.kept[met] >= 0) & (meetings.by[met] != UNKNOWN)]
+    if tree is None or not len(met):
+        return []
+    worst = int(met[np.argmax(meetings.by[met])])
+    row = int(meetings.kept[worst])
+    name = tree.trace.names[int(tree.trace.name[row])]
+    return [
+        EvidenceItem(
+            kind="span",
+            scope="this_request",
+            span=f"{late}:{row}",
+            name=name[:NAME_LENGTH],
+            value=ms(int(meetings.by[worst])),
+            unit="ms",
+        )
+    ]
 
 
 def fabric_fallback(scene: Scene) -> Clue | None:

@@ -42,4 +42,4 @@ def _why_none(view: Scene) -> str:
         return "one rank was recorded" if ranks else "no rank was recorded"
     if not len(view.case.capture.collectives.rank):
         return "no collective was recorded"
-    return "no collective was recorded in its steps"
+    return "no collective was recorded in its steps; the horizontal view shows those of other steps"

@@ -1,6 +1,6 @@
 """``list_slow_requests``: which requests were slow, and what they have in common."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,21 +18,28 @@ def list_slow_requests(
     limit: Annotated[int, Field(ge=1, le=200)] = 20,
     cursor: Annotated[str | None, Field(description="next_cursor of the page before", max_length=200)] = None,
     capture: Capture = None,
+    view: Annotated[
+        Literal["vertical", "horizontal"], Field(description="requests, or ranks side by side")
+    ] = "vertical",
     detail: Detail = "normal",
 ) -> SlowAnswer:
     """The requests of a capture, slowest first, as columns and rows, with what the slow have that the fast have not; and
     the captures there are. over_slo, over_work and over_load are ratios: against the promise, against what the request's
-    own tokens predict, against what the load predicts. Start here, then call run_rca."""
+    own tokens predict, against what the load predicts. Start here, then call run_rca. view=horizontal: one row a rank, which
+    others waited for most first, and in waits the collectives in which they did; null is what the clocks do not tell."""
+
+    def ask(rows: int) -> SlowReport:
+        return verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=rows, cursor=cursor, view=view)
+
     with desk.store() as (verbs, store):
-        report = verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=limit, cursor=cursor)
+        report = ask(limit)
         captures = [] if capture or cursor else verbs.list_captures(store).captures
         answer = _answer(report, captures)
         room = CHARACTERS[detail]
         if len(to_text(answer.model_dump(mode="json"))) > room:
             # A cut page must end where its cursor begins, so the page is asked for again at the size that fits.
-            fitting = len(fit(answer, room, (("captures", 3), ("rows", 1))).rows)
-            report = verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=fitting, cursor=cursor)
-            answer = fit(_answer(report, captures), room, (("captures", 0),))
+            fitting = len(fit(answer, room, (("captures", 3), ("waits", 3), ("rows", 1))).rows)
+            answer = fit(_answer(ask(fitting), captures), room, (("captures", 0), ("waits", 0)))
     return answer
 
 
@@ -43,6 +50,12 @@ def _answer(report: SlowReport, captures: list[CaptureReport]) -> SlowAnswer:
 
 def _next(report: SlowReport) -> list[NextCall]:
     capture = short(report.capture)
+    if report.view == "horizontal":
+        handle = next(
+            (wait.kept_handle or wait.handle for wait in report.waits if wait.kept_handle or wait.handle), None
+        )
+        what = "what the late rank did while the others waited"
+        return [then("get_causal_slice", what, target=handle, capture=capture)] if handle else []
     if not report.rows:
         return [then("get_causal_slice", "no request is recorded: look at a step", target="step 0", capture=capture)]
     at = report.columns.index("request")

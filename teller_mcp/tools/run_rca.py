@@ -6,6 +6,7 @@ from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.tools.arguments import Capture, Detail, Metric, Request, SloMs
 
 CUTS = (
+    ("ranks", 4),
     ("findings.evidence", 3),
     ("findings.against", 1),
     ("findings", 3),
