@@ -54,7 +54,7 @@ def _has_unix(recording: Recording, wall: set[int]) -> bool:
     tables: Sequence[Sequence[object]] = (
         recording.decisions,
         recording.executions,
-        recording.clients,
+        [client for client in recording.clients if client.clock == "unix"],
         recording.spans,
         recording.samples,
         recording.pauses,
@@ -106,6 +106,8 @@ def _first_known(recording: Recording) -> Mapping[str, tuple[int, int]]:
     windows: dict[str, tuple[int, int]] = {}
     twice: set[str] = set()
     for client in recording.clients:
+        if client.clock != "unix" or not known(client.end):
+            continue
         for name in {client.request, client.response_id or client.request}:
             twice |= {name} & windows.keys()
             windows[name] = (client.start, client.end)
