@@ -7,17 +7,18 @@ loaded by the verb that needs it.
 import argparse
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teller_core.calls import VERSION, option, parser
 from teller_core.errors import InputError, TellerError
-from teller_core.tell.progress import Told, nobody, shown_on
+from teller_core.tell.progress import shown_on
 
 if TYPE_CHECKING:
     from teller_core.data.report import (
@@ -69,21 +70,10 @@ def pipeline_verbs() -> Verbs:
     )
 
 
-def _read_into(
-    paths: Sequence[Path],
-    store: Any,
-    *,
-    together: bool | None = None,
-    keep_prompts: bool = False,
-    progress: Told | None = None,
-) -> "ImportReport":
-    from dataclasses import replace
+def _read_into(paths: Sequence[Path], store: Any, **how: Any) -> "ImportReport":
+    from teller_core.pipeline import import_paths
 
-    from teller_core.ingest.reading import read_group
-    from teller_core.pipeline import STAGES, import_paths
-
-    stages = replace(STAGES, read=partial(read_group, keep_prompts=True)) if keep_prompts else STAGES
-    return import_paths(paths, store, together=together, progress=progress or nobody, stages=stages)
+    return import_paths(paths, store, **how)
 
 
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:
@@ -108,16 +98,42 @@ def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pi
     if arguments is None and "--debug" not in words:
         sys.excepthook = _report_bug
     try:
-        given = parser(VERBS).parse_args(words)
-        return given.verb(given, verbs)
+        with _one_interrupt(ends=arguments is None):
+            given = parser(VERBS).parse_args(words)
+            return given.verb(given, verbs)
     except TellerError as error:
         return _refuse(error, as_json="--json" in words)
     except KeyboardInterrupt:
+        print("teller: interrupted. What is stored is whole; run it again.", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Who read us has gone, as head does. The interpreter flushes once more at exit: let it go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+@contextmanager
+def _one_interrupt(*, ends: bool) -> Generator[None]:
+    """Ctrl-C ends the block once: whoever presses it again is not to end what tidies up, nor, where the process ``ends`` with
+    the block, its last line.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = False
+
+    def stop(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        if not (ends and interrupted):
+            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def _refuse(error: TellerError, *, as_json: bool) -> int:
@@ -190,24 +206,14 @@ def _style() -> "Style":
 
 def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     together = True if given.together else False if given.apart else None
-    with shown_on(sys.stderr) as progress, _compiling(progress):
+    how = {"together": together, "keep_prompts": given.keep_prompts, "jobs": given.jobs}
+    with shown_on(sys.stderr) as progress:
         return _answer(
             given,
             verbs,
-            lambda loaded, store: loaded.import_paths(
-                given.paths, store, together=together, keep_prompts=given.keep_prompts, progress=progress
-            ),
+            lambda loaded, store: loaded.import_paths(given.paths, store, **how, progress=progress),
             read_only=False,
         )
-
-
-def _compiling(progress: Told) -> AbstractContextManager[None]:
-    """On a terminal, say when the reader has to be compiled: that happens once, and looks like nothing happens."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from teller_core.data.compiled import announce_compiling
-
-    return announce_compiling(lambda: progress("compiling the reader, once on this machine: up to a minute", 0, 0))
 
 
 def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:

@@ -33,6 +33,10 @@ class TellerError(Exception):
         self.next_step = next_step
         super().__init__(f"{self.what}: {self.why}. {next_step}.")
 
+    def __reduce__(self) -> tuple[type["TellerError"], tuple[str, str, str]]:
+        """A refusal comes out of another process as it went in."""
+        return type(self), (self.what, self.why, self.next_step)
+
 
 class InputError(TellerError):
     """A file, a path or an argument that cannot be used."""

@@ -1,7 +1,7 @@
 """The paper on one page: what happens to a capture, from its files to its answers.
 
     read      files -> recording: traces, log lines, records                   ingest
-    nest      trace -> call-chain tree                                          rebuild
+    nest      trace -> call-chain tree, by whichever process read the trace     rebuild
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
     assess    capture -> baselines, residuals, candidates                       judge
     look      capture -> ranks that did not come, calls that do not fit         judge
@@ -14,7 +14,8 @@ an answer from the store never pays for reading.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,17 +28,29 @@ from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 from teller_core.store.store import Store
 from teller_core.tell.explain import explain
-from teller_core.tell.progress import Told, nobody
+from teller_core.tell.progress import Told, nobody, part_of, staged
 from teller_core.tell.summary import capture_report
 
 if TYPE_CHECKING:
-    from teller_core.ingest.reading import Group
+    from teller_core.ingest.reading import Group, How, Reading
+
+Nest = Callable[[Trace], Tree]
 
 
-def _read(group: "Group", progress: Told) -> Recording:
-    from teller_core.ingest.reading import read_group
+def _read(group: "Group", nest: Nest, progress: Told, how: "How") -> "Reading":
+    from teller_core.ingest.reading import read_trees
 
-    return read_group(group, progress)
+    with _compiling(progress):
+        return read_trees(group, nest, progress, how)
+
+
+def _compiling(progress: Told) -> AbstractContextManager[None]:
+    """Where somebody looks, say when the reader has to be compiled: that happens once, and looks like nothing happens."""
+    if progress is nobody:
+        return nullcontext()
+    from teller_core.data.compiled import announce_compiling
+
+    return announce_compiling(lambda: progress("compiling the reader, once on this machine: up to a minute", 0, 0))
 
 
 def _nest(trace: Trace) -> Tree:
@@ -74,8 +87,8 @@ def _diagnose(capture: Capture, assessment: Assessment) -> Iterable[WhyReport]:
 class Stages:
     """The stages of an import, in their order."""
 
-    read: Callable[["Group", Told], Recording] = _read
-    nest: Callable[[Trace], Tree] = _nest
+    read: Callable[["Group", Nest, Told, "How"], "Reading"] = _read
+    nest: Nest = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
     assess: Callable[[Capture], Assessment] = _assess
     look: Callable[[Capture], list[Finding]] = _look
@@ -91,32 +104,40 @@ def import_paths(
     store: Store,
     *,
     together: bool | None = None,
+    keep_prompts: bool = False,
+    jobs: int | None = None,
     progress: Told = nobody,
     stages: Stages = STAGES,
 ) -> ImportReport:
-    """Read ``paths`` into ``store``. ``together``: join all paths into one capture (True), split every file (False), or
-    take the files of one folder as recorded together (None). Raises TellerError; a capture is stored whole or not at all.
+    """Read ``paths`` into ``store``: files, folders, archives and patterns. ``together``: join all paths into one capture
+    (True), split every file (False), or take the files of one folder as recorded together (None). ``jobs``: files read at
+    once, by default as many as pay. Raises TellerError; a capture is stored whole or not at all.
     """
-    from teller_core.ingest.reading import apart, plan
+    from teller_core.ingest.reading import How, apart, bytes_of, plan
 
-    groups = apart(paths) if together is False else plan(paths, together is True)
-    return ImportReport(captures=[import_group(group, store, progress=progress, stages=stages) for group in groups])
+    listing = staged("list", progress)
+    groups = apart(paths, listing) if together is False else plan(paths, together is True, listing)
+    how = How(store.path.parent, jobs, keep_prompts)
+    sizes = [bytes_of(group) for group in groups]
+    reports: list[CaptureReport] = []
+    for at, group in enumerate(groups):
+        told = part_of(progress, sum(sizes[:at]), sum(sizes))
+        reports.append(import_group(group, store, how=how, progress=told, stages=stages))
+    return ImportReport(captures=reports)
 
 
-def import_group(group: "Group", store: Store, *, progress: Told = nobody, stages: Stages = STAGES) -> CaptureReport:
+def import_group(
+    group: "Group", store: Store, *, how: "How", progress: Told = nobody, stages: Stages = STAGES
+) -> CaptureReport:
     """Read the files of one capture into ``store`` and say what was found."""
     from teller_core.ingest.reading import content_id, hashed
 
-    group = hashed(group, progress)
+    group = hashed(group, staged("check", progress))
     capture_id = content_id(group)
     if store.knows(capture_id):
         return store.report(capture_id).model_copy(update={"already_known": True})
-    recording = stages.read(group, progress)
+    recording, trees = stages.read(group, stages.nest, progress, how)
     progress("rebuild", 0, 0)
-    trees = [stages.nest(trace) for _, trace in recording.traces]
-    recording = replace(
-        recording, traces=[(file, tree.trace) for (file, _), tree in zip(recording.traces, trees, strict=True)]
-    )
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
     assessment = stages.assess(capture)

@@ -1,177 +1,171 @@
 """Files in, one :class:`Recording` a capture out: every file goes to the reader of its format."""
 
-import hashlib
 import secrets
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from teller_core.data.records import FileRead, Recording
-from teller_core.errors import FormatError, InputError, LimitError, TellerError
-from teller_core.ingest import engine_log, planning
-from teller_core.ingest.formats import FORMATS, UNTRIED, reader_of, sniffed
-from teller_core.ingest.found import Found, Place, Progress, Read
+from teller_core.data.scratch import scratch
+from teller_core.data.tree import Tree
+from teller_core.ingest import engine_log
+from teller_core.ingest.archives import unpacked
+from teller_core.ingest.bar import Bar, Tell
+from teller_core.ingest.formats import FORMATS, UNTRIED
+from teller_core.ingest.found import Found, Place
 from teller_core.ingest.gather import Gathered
-from teller_core.ingest.planning import Group, hosts_of, is_bundle, shown_name
-from teller_core.ingest.source import read_head
+from teller_core.ingest.planning import Group, hosts_of, is_bundle
+from teller_core.ingest.recognizing import (
+    apart,
+    bytes_of,
+    content_id,
+    format_of,
+    hashed,
+    name_in,
+    plan,
+    recognized,
+    size_in,
+)
+from teller_core.ingest.source import is_compressed
+from teller_core.ingest.workers import Nest, Read, Task, read_each
 
-__all__ = ["FORMATS", "UNTRIED", "Group", "apart", "content_id", "hashed", "plan", "read_group"]
+__all__ = [
+    "FORMATS", "UNTRIED", "Group", "How", "Reading", "apart", "bytes_of", "content_id", "format_of", "hashed", "plan",
+    "read_group", "read_trees",
+]  # fmt: skip
 
-HASH_BLOCK = 1 << 20
-AT_HAND = "Name traces, logs or a recorded bundle"
-GroupProgress = Callable[[str, int, int], None]
+BY_OTHERS = frozenset({engine_log.NAME})
+"""Formats whose stamps may lack a year, or a day, which the other files of the capture tell: they are read last."""
 
 
-def plan(paths: Sequence[Path], together: bool = False) -> list[Group]:
-    """As :func:`planning.plan`, without the folders that hold no file of a known format: these are named as left out.
-
-    Errors: those of :func:`planning.plan`, and InputError where no folder holds anything known.
+class How(NamedTuple):
+    """How to read. ``beside``: the folder beside whose files temporary ones may lie, by default where the system has its own.
+    ``jobs``: files read at once, by default as many as pay.
     """
-    return _without_unknown(planning.plan(paths, together))
+
+    beside: Path | None = None
+    jobs: int | None = None
+    keep_prompts: bool = False
 
 
-def apart(paths: Sequence[Path]) -> list[Group]:
-    """As :func:`plan`, each file that was named a capture of its own."""
-    return _without_unknown(planning.apart(paths))
+AS_USUAL = How()
 
 
-def _without_unknown(groups: list[Group]) -> list[Group]:
-    known = [group for group in groups if group.given or any(_is_known(path) for path in group.files)]
-    if not known:
-        names = ", ".join(group.root.name or str(group.root) for group in groups[:3])
-        raise InputError(names, "no file in it is of a known format", AT_HAND)
-    left = {path: "unknown_file" for group in groups if group not in known for path in group.files}
-    first = known[0]
-    return [first._replace(skipped={**first.skipped, **left}), *known[1:]]
+class Reading(NamedTuple):
+    """``trees[i]`` is the tree of ``recording.traces[i]``, and has its trace."""
+
+    recording: Recording
+    trees: Sequence[Tree]
 
 
-def _is_known(path: Path) -> bool:
-    try:
-        return format_of(path) is not None
-    except TellerError:
-        return True
+@dataclass(frozen=True)
+class _Files:
+    """The files of a known format, in the order in which they are read, and what reading them needs to know."""
+
+    group: Group
+    formats: dict[Path, str]
+    places: dict[Path, Path]
+    """Where files lie that were in an archive."""
+    hosts: dict[Path, str]
+    bundle: bool
+    salt: bytes
+    keep_prompts: bool
 
 
-def read_group(group: Group, progress: GroupProgress | None = None, *, keep_prompts: bool = False) -> Recording:
-    """Everything that the files of ``group`` say. ``progress`` is called with a file's name, its bytes read and its size.
+def read_group(group: Group, progress: Tell | None = None, *, keep_prompts: bool = False) -> Recording:
+    """Everything that the files of ``group`` say, its traces not nested. Reads one file after the other: see
+    :func:`read_trees`.
+    """
+    return _read(group, None, progress, How(keep_prompts=keep_prompts)).recording
+
+
+def read_trees(group: Group, nest: Nest, progress: Tell | None = None, how: How = AS_USUAL) -> Reading:
+    """Everything that the files of ``group`` say, and the trees that ``nest`` makes of its traces.
+
+    ``progress`` hears the name of a file, the bytes read of all files and their sizes together. Large files are read by
+    processes of their own; what is found is the same, and in the same order.
 
     A file that was named itself and cannot be read raises its error. One that was met in a folder is kept as a
     FileRead with a problem (``unknown_file``, ``unreadable_file``, ``broken_file``, or why it was left out): the rest
     of the bundle still counts. Logs come last: stamps without a year take it from the other files.
     """
+    return _read(group, nest, progress, how)
+
+
+def _read(group: Group, nest: Nest | None, progress: Tell | None, how: How) -> Reading:
     gathered = Gathered(Recording(root=group.root))
-    known = _recognized(group, gathered.recording)
-    hosts, bundle = hosts_of(group), is_bundle(group.files)
-    salt = secrets.token_bytes(16)
-    for path, (name, read) in sorted(known.items(), key=lambda item: item[1][0] == engine_log.NAME):
-        size, near = path.stat().st_size, gathered.middle() or path.stat().st_mtime_ns
-        host = hosts.get(path.parent, "")
-        written = path.stat().st_mtime_ns
-        place = Place(host, bundle, len(gathered.recording.files), near, keep_prompts, salt, written)
-        told = partial(_tell, progress, path.name, size) if progress else None
-        found = _read(path, read, place, path in group.given, told)
-        gathered.add(_file_read(group, path, name, size, found), found)
-    return gathered.finish()
+    formats, others = recognized(group)
+    gathered.recording.files.extend(others)
+    ordered = dict(sorted(formats.items(), key=lambda item: item[1] in BY_OTHERS))
+    trees: list[Tree] = []
+    with scratch(how.beside) as folder:
+        wanted = {path: group.packed[path] for path in formats if path in group.packed}
+        places = unpacked(wanted, folder, _unpacking(progress)) if wanted else {}
+        salt = secrets.token_bytes(16)
+        files = _Files(group, ordered, places, hosts_of(group), is_bundle(group.files), salt, how.keep_prompts)
+        bar = Bar([path.name for path in ordered], [size_in(group, path) for path in ordered], progress)
+        with closing(_in_order(files, gathered, nest, bar, folder=folder, jobs=how.jobs)) as reads:
+            for at, (path, read) in enumerate(reads):
+                found = _found(read, path in group.given)
+                gathered.add(_file_read(files, path, found), found)
+                bar.of(at)(bar.sizes[at])
+                trees += read.trees
+    return Reading(gathered.finish(), trees)
 
 
-def _tell(progress: GroupProgress, name: str, size: int, done: int) -> None:
-    progress(name, done, size)
+def _unpacking(progress: Tell | None) -> Tell | None:
+    return progress and (lambda name, done, total: progress(f"unpack {name}", done, total))
 
 
-def hashed(group: Group, progress: GroupProgress | None = None) -> Group:
-    """``group`` with the hashes of its files of a known format: each is read once for it, and ``progress`` told how far.
-
-    Nothing is parsed. Raises what :func:`read_group` raises for files that cannot be read or are of no known format.
+def _in_order(
+    files: _Files, gathered: Gathered, nest: Nest | None, bar: Bar, *, folder: Path, jobs: int | None
+) -> Generator[tuple[Path, Read]]:
+    """Each file and what it held: those that tell their own time; the first of the others, where nothing told a time before
+    it; and the rest.
     """
-    hashes: dict[Path, str] = {}
-    try:
-        for path in _recognized(group, Recording()):
-            told = partial(_tell, progress, path.name, path.stat().st_size) if progress else None
-            hashes[path] = _hash(path, told)
-    except OSError as error:
-        why = f"one of its files cannot be read ({error.strerror})"
-        raise InputError(group.name, why, "Check its permissions") from None
-    return group._replace(hashes=hashes)
+    paths = list(files.formats)
+    alone = sum(name not in BY_OTHERS for name in files.formats.values())
+    at, first = 0, len(gathered.recording.files)
+    while at < len(paths):
+        stop = alone if at < alone else len(paths) if gathered.times else at + 1
+        tasks = [_task(files, paths[i], first + i, gathered.middle()) for i in range(at, stop)]
+        notes = [bar.of(i) for i in range(at, stop)]
+        with closing(read_each(tasks, nest, notes, folder=folder, jobs=jobs)) as reads:
+            yield from zip(paths[at:stop], reads, strict=True)
+        at = stop
 
 
-def content_id(group: Group) -> str:
-    """sha256 hex over the hashes of the group's files of a known format: the same content has the same id under any names.
-
-    Raises what :func:`hashed` raises, which is called where the hashes have not been taken.
-    """
-    hashes = sorted((group.hashes or hashed(group).hashes).values())
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
-
-
-def format_of(path: Path) -> tuple[str, Read] | None:
-    """(name, reader) of the format of ``path``; None where it is of none. Errors: InputError, FormatError, LimitError."""
-    name = sniffed(read_head(path))
-    return (name, reader_of(name)) if name else None
+def _task(files: _Files, path: Path, position: int, middle: int) -> Task:
+    lies = files.places.get(path, path)
+    about = lies.stat()
+    host = files.hosts.get(path.parent, "")
+    place = Place(
+        host, files.bundle, position, middle or about.st_mtime_ns, files.keep_prompts, files.salt, about.st_mtime_ns
+    )
+    return Task(lies, files.formats[path], place, about.st_size, is_compressed(lies))
 
 
-def _recognized(group: Group, recording: Recording) -> dict[Path, tuple[str, Read]]:
-    """The files of a known format. Others become FileReads with their problem, or are refused if they were named."""
-    known: dict[Path, tuple[str, Read]] = {}
-    for path in group.files:
-        problem = "unknown_file"
-        try:
-            format_ = format_of(path)
-        except TellerError as error:
-            if path in group.given:
-                raise
-            format_, problem = None, "broken_file" if isinstance(error, FormatError | LimitError) else "unreadable_file"
-        if format_ is not None:
-            known[path] = format_
-        elif path in group.given:
-            raise FormatError(path.name, "its content is of no known format", AT_HAND)
-        else:
-            recording.files.append(_left_out(group, path, problem))
-    recording.files.extend(_left_out(group, path, why) for path, why in group.skipped.items())
-    if not known:
-        raise InputError(group.name, "no file in it is of a known format", AT_HAND)
-    return known
+def _found(read: Read, given: bool) -> Found:
+    """What a file held; a problem where it could not be read, which is raised where it was named itself."""
+    if read.refusal is None:
+        return read.found
+    if given:
+        raise read.refusal
+    found = Found()
+    found.problems["broken_file"] += 1
+    return found
 
 
-def _left_out(group: Group, path: Path, why: str) -> FileRead:
-    size = path.lstat().st_size
-    return FileRead(_name(group, path), "", size, problems={why: 1})
-
-
-def _name(group: Group, path: Path) -> str:
-    absolute = path.absolute()
-    root = group.root.absolute()
-    return shown_name(str(absolute.relative_to(root)) if absolute.is_relative_to(root) else path.name)
-
-
-def _read(path: Path, read: Read, place: Place, given: bool, progress: Progress | None) -> Found:
-    try:
-        return read(path, place, progress)
-    except TellerError:
-        if given:
-            raise
-        found = Found()
-        found.problems["broken_file"] += 1
-        return found
-
-
-def _file_read(group: Group, path: Path, name: str, size: int, found: Found) -> FileRead:
+def _file_read(files: _Files, path: Path, found: Found) -> FileRead:
     return FileRead(
-        _name(group, path),
-        name,
-        size,
+        name_in(files.group, path),
+        files.formats[path],
+        size_in(files.group, path),
         found.clock,
         found.events,
         found.kept,
         dict(found.other),
         dict(found.problems),
     )
-
-
-def _hash(path: Path, progress: Progress | None = None) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(HASH_BLOCK):
-            digest.update(block)
-            if progress:
-                progress(file.tell())
-    return digest.hexdigest()

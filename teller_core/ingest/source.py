@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -78,6 +79,11 @@ class Source:
         self._check_size()
         return filled
 
+    def take(self, size: int) -> bytes:
+        """The next ``size`` expanded bytes, fewer only at the end. Errors: those of :meth:`fill`."""
+        room = bytearray(size)
+        return bytes(memoryview(room)[: self.fill(memoryview(room))])
+
     def _read(self, view: memoryview) -> int:
         try:
             return self.stream.readinto1(view[:PIECE]) or 0 if self.compressed else self.stream.readinto(view) or 0
@@ -113,22 +119,42 @@ def open_source(path: Path) -> Generator[Source]:
         file.seek(0)
         if not head:
             raise InputError(path.name, "the file is empty", "Name a file with content")
-        if head.startswith(GZIP):
-            with igzip.IGzipFile(fileobj=file, mode="rb") as stream:
-                yield Source(path, cast(ReadInto, stream), file, True)
-        elif head.startswith(ZSTD):
-            expander = ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
-            with expander.stream_reader(file, read_across_frames=True, closefd=False) as stream:
-                yield Source(path, cast(ReadInto, stream), file, True)
-        else:
-            yield Source(path, cast(ReadInto, file), file, False)
+        with _expanded(path, file, head) as source:
+            yield source
+
+
+@contextmanager
+def _expanded(path: Path, file: BinaryIO, head: bytes) -> Generator[Source]:
+    if head.startswith(GZIP):
+        with igzip.IGzipFile(fileobj=file, mode="rb") as stream:
+            yield Source(path, cast(ReadInto, stream), file, True)
+    elif head.startswith(ZSTD):
+        expander = ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW)
+        with expander.stream_reader(file, read_across_frames=True, closefd=False) as stream:
+            yield Source(path, cast(ReadInto, stream), file, True)
+    else:
+        yield Source(path, cast(ReadInto, file), file, False)
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether ``path`` is read through a decompressor. Errors: InputError."""
+    with _open(path) as file:
+        return file.read(4).startswith((GZIP, ZSTD))
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:
     """The first ``size`` expanded bytes of ``path``, or all of a shorter file: what a format is recognized by."""
     with open_source(path) as source:
-        room = bytearray(size)
-        return bytes(room[: source.fill(memoryview(room))])
+        return source.take(size)
+
+
+def expanded_head(name: str, begin: bytes, size: int = 1 << 16) -> bytes:
+    """As :func:`read_head`, for a file called ``name`` of which only the first bytes as stored are at hand.
+
+    Errors: FormatError where they are damaged.
+    """
+    with BytesIO(begin) as file, _expanded(Path(name), file, begin) as source:
+        return source.take(size)
 
 
 def read_whole(path: Path, most: int) -> bytes:

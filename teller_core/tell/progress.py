@@ -9,6 +9,8 @@ from teller_core.tell.visible import visible
 CLEAR = "\r\x1b[K"
 COUNTED = ("judge",)
 """Stages that count requests; all others count bytes."""
+BESIDE = ("list ", "check ", "unpack ")
+"""How the names of stages begin that go over bytes before they are read: each has a bar of its own."""
 
 
 class Told(Protocol):
@@ -47,6 +49,21 @@ def _line(stage: str, share: int, done: int, total: int) -> str:
         return text
     how_far = f"{done:,} of {total:,}" if stage in COUNTED else f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
     return f"{text[-24:]:<24}  [{'#' * (share // 5):<20}] {share:3d} %  {how_far}"
+
+
+def staged(verb: str, progress: Told) -> Told:
+    """``progress`` for a stage before reading, which is named by ``verb`` and the file."""
+    return nobody if progress is nobody else lambda stage, done, total: progress(f"{verb} {stage}", done, total)
+
+
+def part_of(progress: Told, before: int, whole: int) -> Told:
+    """``progress`` for reading a part of ``whole`` bytes, ``before`` of which lie before the part: one bar for all parts."""
+
+    def tell(stage: str, done: int, total: int) -> None:
+        counts = total <= 0 or stage in COUNTED or stage.startswith(BESIDE)
+        progress(stage, done if counts else before + done, total if counts else max(whole, total))
+
+    return nobody if progress is nobody else tell
 
 
 def nobody(stage: str, done: int, total: int) -> None:

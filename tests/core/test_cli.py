@@ -85,7 +85,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
     for line in (slow, "why 42 --metric tpot", "slice request 42 --budget 900 --rank 1", "compare 12 42 --capture 3f"):
         assert cli.main(line.split(), lambda: made) == 0
     assert asked == [
-        ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x"}),
+        ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x", "view": "vertical"}),
         ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None}),
         ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900}),
         ("compare", "12", "42", {"capture": "3f"}),
@@ -99,12 +99,12 @@ def test_files_are_joined_or_split_as_asked(
     asked: list[object] = []
 
     def read(paths: list[Path], store: object, **named: Any) -> reports.ImportReport:
-        asked.append((paths, named["together"], named["keep_prompts"]))
+        asked.append((paths, named["together"], named["keep_prompts"], named["jobs"]))
         return reports.ImportReport(captures=[])
 
-    words = ["import", "a.json", "b", "--keep-prompts", *([flag] if flag else [])]
+    words = ["import", "a.json", "b", "--keep-prompts", "--jobs", "3", *([flag] if flag else [])]
     assert cli.main(words, lambda: verbs(import_paths=read)) == 0
-    assert asked == [([Path("a.json"), Path("b")], together, True)]
+    assert asked == [([Path("a.json"), Path("b")], together, True, 3)]
 
 
 def test_a_refusal_is_one_line_and_exit_code_2(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,12 +174,13 @@ def test_captures_of_a_store_that_may_not_be_written_are_listed(tmp_path: Path, 
     assert asked == [False, True]
 
 
-def test_an_interrupt_ends_with_130_and_says_nothing(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_ends_with_130_and_one_line(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    assert cli.main(["captures"], lambda: verbs(list_captures=stop)) == 130
-    assert capsys.readouterr() == ("", "")
+    for words in (["captures"], ["import", "a.json"]):
+        assert cli.main(words, lambda: verbs(list_captures=stop, import_paths=stop)) == 130
+        assert capsys.readouterr() == ("", "teller: interrupted. What is stored is whole; run it again.\n")
 
 
 def test_options_may_stand_before_or_after_the_verb(

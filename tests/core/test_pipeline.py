@@ -44,8 +44,8 @@ def test_progress_is_told_from_the_first_byte_on(tmp_path: Path) -> None:
     with Store.open(tmp_path / "t.db") as store:
         import_paths([path], store, progress=lambda stage, done, total: told.append((stage, done, total)))
     size = path.stat().st_size
-    assert told[0] == ("trace.json", size, size)
-    assert [stage for stage, _, _ in told if stage != "trace.json"] == ["rebuild", "judge", "store"]
+    assert told[:2] == [("check trace.json", size, size), ("trace.json", size, size)]
+    assert [stage for stage, _, _ in told[2:] if stage != "trace.json"] == ["rebuild", "judge", "store"]
 
 
 def test_progress_of_judging_counts_requests(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""Whatever ends an import, the store is whole, nothing is left on the disk and no process runs on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
+
+WAITING = """
+import json, os, signal, sys, time
+from pathlib import Path
+from teller_core import cli, pipeline
+from teller_core.rebuild.nest import nest
+here, where = Path(sys.argv[1]), sys.argv[2]
+def waiting(trace):
+    if len(trace) > 1:
+        (here / f"pid-{os.getpid()}").touch()
+        time.sleep(60)
+    return nest(trace)
+def held(*given):
+    (here / f"pid-{os.getpid()}").touch()
+    time.sleep(60)
+changed = {"reader": {"nest": waiting}, "rebuild": {"rebuild": held}, "judge": {"assess": held}}[where]
+import dataclasses
+pipeline.import_paths.__kwdefaults__["stages"] = dataclasses.replace(pipeline.STAGES, **changed)
+sys.argv = ["teller", *sys.argv[3:]]
+sys.exit(cli.main())
+"""
+ONE_LINE = "teller: interrupted. What is stored is whole; run it again.\n"
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for rank in range(2):
+        rows = [
+            {"ph": "X", "name": "a", "cat": "cpu_op", "pid": rank, "tid": 1, "ts": at, "dur": 1} for at in range(99)
+        ]
+        (folder / f"rank{rank}.json").write_text(json.dumps({"traceEvents": rows}))
+    return folder
+
+
+def started(ranks: Path, where: str) -> "subprocess.Popen[str]":
+    """An import that waits at a stage."""
+    here = ranks.parent / "here"
+    here.mkdir(exist_ok=True)
+    (ranks.parent / "kept").mkdir(exist_ok=True)
+    words = ["import", str(ranks), "--jobs", "2", "--db", str(ranks.parent / "kept" / "t.db")]
+    command = [sys.executable, "-c", WAITING, str(here), where, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def waited(ranks: Path, count: int) -> list[int]:
+    """The processes that have reached the stage, when ``count`` have."""
+    end = time.monotonic() + 60
+    while len(found := list((ranks.parent / "here").iterdir())) < count:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return [int(path.name.partition("-")[2]) for path in found]
+
+
+def gone(pids: Sequence[int]) -> Iterator[bool]:
+    """Whether each process has ended, or does so within seconds."""
+    for pid in pids:
+        end = time.monotonic() + 10
+        while Path(f"/proc/{pid}").exists() and "Z (zombie)" not in Path(f"/proc/{pid}/status").read_text():
+            if time.monotonic() > end:
+                break
+            time.sleep(0.02)
+        yield not Path(f"/proc/{pid}").exists() or "Z (zombie)" in Path(f"/proc/{pid}/status").read_text()
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "count"), [("reader", 2), ("rebuild", 1), ("judge", 1)])
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_an_import_with_130_one_line_and_nothing_left(
+    ranks: Path, where: str, count: int, times: int
+) -> None:
+    with started(ranks, where) as process:
+        pids = waited(ranks, count)
+        for _ in range(times):
+            os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all of them
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", ONE_LINE)
+    assert all(gone(pids))
+    assert os.listdir(ranks.parent / "kept") == ["t.db"]
+    with Store.open(ranks.parent / "kept" / "t.db") as store:
+        assert store.captures() == []
+        (report,) = import_paths([ranks], store).captures
+    assert not report.already_known
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "count"), [("reader", 2), ("judge", 1)])
+def test_after_a_kill_the_store_opens_and_the_next_import_tidies_up(ranks: Path, where: str, count: int) -> None:
+    with started(ranks, where) as process:
+        pids = waited(ranks, count)
+        process.kill()
+        process.communicate(timeout=60)
+    assert all(gone(pids))
+    with Store.open(ranks.parent / "kept" / "t.db") as store:
+        assert store.captures() == []
+        (report,) = import_paths([ranks], store).captures
+    assert not report.already_known
+    assert os.listdir(ranks.parent / "kept") == ["t.db"]
