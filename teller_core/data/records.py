@@ -9,18 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from teller_core.data.log_lines import LogLines
+from teller_core.data.process import Process
 from teller_core.data.table import UNKNOWN
 from teller_core.data.trace import Trace
-
-
-class Process(NamedTuple):
-    """A process that wrote one of the files. ``role``: frontend, engine, worker, client or unknown."""
-
-    host: str
-    """Tells processes of different machines apart: two nodes may use one pid."""
-    pid: int
-    role: str = "unknown"
-    rank: int | None = None
 
 
 class FileRead(NamedTuple):
@@ -291,24 +283,6 @@ class Metric(NamedTuple):
     """Tells apart processes that expose the same series."""
 
 
-class LogLine(NamedTuple):
-    """One line of a log, redacted and cleaned."""
-
-    process: Process
-    time: int
-    resolution: int
-    """ns: what the clock of the line cannot tell apart. UNKNOWN with a time borrowed from the line before."""
-    level: str
-    rule: str
-    """The id of the pattern that knows the line, empty where none does."""
-    fields: Mapping[str, str]
-    untrusted_text: str
-    file: int
-    """Position in ``Recording.files``."""
-    number: int
-    """Line number in the file, from 1."""
-
-
 @dataclass
 class Records:
     """The rows of every kind, of one file or of a whole capture. A new kind of row is one line here."""
@@ -322,7 +296,7 @@ class Records:
     pauses: list[Pause] = field(default_factory=list[Pause])
     samples: list[Sample] = field(default_factory=list[Sample])
     metrics: list[Metric] = field(default_factory=list[Metric])
-    lines: list[LogLine] = field(default_factory=list[LogLine])
+    lines: LogLines = field(default_factory=LogLines)
     collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
     groups: list[GroupStatus] = field(default_factory=list[GroupStatus])
     operators: list[OperatorNode] = field(default_factory=list[OperatorNode])

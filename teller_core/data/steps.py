@@ -5,7 +5,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8, check_columns
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, LongText, Text, UInt8, check_columns
 
 
 class Mapping(IntEnum):
@@ -222,9 +222,9 @@ class Lines:
     after: Int64
     level: Text
     rule: Text
-    fields: Text
+    fields: LongText
     """JSON objects of the fields that the rule knows."""
-    untrusted_text: Text
+    untrusted_text: LongText
     process: Text
     file: Int32
     number: Int32

@@ -1,10 +1,13 @@
 """Tables are frozen dataclasses whose array fields have one length. These functions serve all of them."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from teller_core.data.texts import Texts
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -21,12 +24,14 @@ Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Float64 = npt.NDArray[np.float64]
 Text = list[str]
+LongText = Sequence[str]
+"""Text that may be compressed: see :mod:`texts`."""
 
 
 def columns(table: "DataclassInstance") -> dict[str, Any]:
     """The column fields of a table (numpy arrays and lists of str), by name, in order of definition."""
     named = {f.name: getattr(table, f.name) for f in fields(table)}
-    return {name: value for name, value in named.items() if isinstance(value, np.ndarray | list)}
+    return {name: value for name, value in named.items() if isinstance(value, np.ndarray | list | Texts)}
 
 
 def rows(table: "DataclassInstance") -> int:
@@ -46,5 +51,5 @@ def take(table: T, index: npt.NDArray[Any]) -> T:
     where = np.flatnonzero(index) if index.dtype == np.bool_ else index
     picked: dict[str, Any] = {}
     for name, column in columns(table).items():
-        picked[name] = [column[i] for i in where.tolist()] if isinstance(column, list) else column[where]
+        picked[name] = column[where] if isinstance(column, np.ndarray) else [column[i] for i in where.tolist()]
     return replace(table, **picked)

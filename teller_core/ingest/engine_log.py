@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from teller_core.data.records import LogLine, Process
+from teller_core.data.log_lines import LogLine
+from teller_core.data.process import Process
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import lines
@@ -34,6 +35,10 @@ _GOES_ON = re.compile(
 ENGINES = frozenset({"vllm", "sglang", "tgi", "llamacpp", "trtllm", "triton"})
 
 
+UNSTAMPED = "llamacpp."
+"""Rules of a producer that writes no stamps by default: its lines are known by what they say."""
+
+
 def sniff(head_bytes: bytes) -> bool:
     """Whether it is text with at least one line that begins as a log line does, or is known."""
     if b"\x00" in head_bytes:
@@ -46,7 +51,10 @@ def sniff(head_bytes: bytes) -> bool:
 
 
 def _is_log(line: str) -> bool:
-    return beginning(line, 0) is not None or recognize_numbers(line) is not None
+    if beginning(line, 0) is not None or recognize_numbers(line) is not None:
+        return True
+    known = recognize(line)
+    return known is not None and known.pattern.id.startswith(UNSTAMPED)
 
 
 class _Open(NamedTuple):

@@ -53,7 +53,7 @@ class Gathered:
         """The recording, with one role for every process and nothing told twice."""
         recording = self.recording
         with_roles(recording, self.processes)
-        file_of = [line.file for line in recording.lines]
+        file_of = recording.lines.file
         recording.iterations[:] = told_once(recording.iterations, file_of, _step)
         recording.requests[:] = told_once(recording.requests, file_of, _request)
         engine = self.engines.most_common(1)[0][0] if self.engines else ""
@@ -65,7 +65,7 @@ class Gathered:
         starts = [record.start for record in (*found.decisions[:1], *found.clients[:1], *found.pauses[:1])]
         starts += [span.start for span in found.spans[:1]]
         starts += [record.time for record in (*found.samples[:1], *found.collectives[:1])]
-        starts += [line.time for line in found.lines[:1]]
+        starts += found.lines.time[:1]
         starts += [int(trace.start[0]) for trace in found.traces if trace.origin.clock == "unix" and len(trace)]
         known = [start for start in starts if start != UNKNOWN]
         self.times += known[:1]

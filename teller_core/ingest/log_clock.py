@@ -82,7 +82,8 @@ def _move(found: Found, moved: set[int], shift: int | None) -> None:
         return time if time == UNKNOWN else UNKNOWN if shift is None else time - shift
 
     for i in moved:
-        line = found.lines[i]
-        found.lines[i] = line._replace(time=at(line.time), resolution=UNKNOWN if shift is None else line.resolution)
+        found.lines.time[i] = at(found.lines.time[i])
+        if shift is None:
+            found.lines.resolution[i] = UNKNOWN
     found.iterations = [row._replace(time=at(row.time)) if row.line in moved else row for row in found.iterations]
     found.requests = [row._replace(time=at(row.time)) if row.line in moved else row for row in found.requests]

@@ -53,7 +53,7 @@ def settle_hosts(found: Found, given: str) -> dict[str, str]:
 
     Returns what each host became.
     """
-    hosts = {line.process.host for line in found.lines}
+    hosts = {process.host for process in found.lines.processes()}
     if given or len(hosts) != 1 or hosts == {""}:
         return {}
     (only,) = hosts
@@ -64,7 +64,7 @@ def settle_hosts(found: Found, given: str) -> dict[str, str]:
             bare[process] = process._replace(host="")
         return bare[process]
 
-    found.lines = [line._replace(process=of(line.process)) for line in found.lines]
+    found.lines.rewrite(of)
     found.iterations = [fact._replace(process=of(fact.process)) for fact in found.iterations]
     found.requests = [fact._replace(process=of(fact.process)) for fact in found.requests]
     found.pauses = [pause._replace(process=of(pause.process)) for pause in found.pauses]

@@ -33,7 +33,7 @@ def with_roles(recording: Recording, told: Iterable[Process]) -> None:
     _assign(recording.requests, known)
     _assign(recording.pauses, known)
     _assign(recording.samples, known)
-    _assign(recording.lines, known)
+    recording.lines.rewrite(lambda process: known.get((process.host, process.pid), process))
     _assign(recording.collectives, known)
     _assign(recording.groups, known)
     _assign(recording.operators, known)

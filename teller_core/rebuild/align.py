@@ -5,15 +5,16 @@ Any other line of a process that decides on or runs steps belongs to the step du
 its clock is fine enough to say so and no second step ran then; else to none.
 """
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from teller_core.data.records import LogLine, Recording, known
+from teller_core.data.log_lines import LogLines
+from teller_core.data.records import Recording, known
 from teller_core.data.steps import Lines, Steps
 from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.texts import Texts
 from teller_core.rebuild.engines import Place, place
 
 
@@ -39,7 +40,7 @@ def align_lines(
     ]
     for line, its in counted:
         step[line] = its
-        before[line] = _behind(lines[line].time, steps, its)
+        before[line] = _behind(lines.time[line], steps, its)
     problems["lines_without_step"] += sum(its < 0 for _, its in counted)
     request = np.array([request_of_line.get(i, -1) for i in range(len(lines))], dtype=np.int64)
     loose = (step < 0) & (request < 0)
@@ -55,7 +56,7 @@ def _behind(time: int, steps: Steps, step: int) -> int:
 
 
 def _place_by_time(
-    lines: Sequence[LogLine],
+    lines: LogLines,
     steps: Steps,
     engine_places: Mapping[Place, int],
     loose: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
@@ -64,8 +65,8 @@ def _place_by_time(
     timed = (steps.begin() != UNKNOWN) & (steps.end() != UNKNOWN)
     for engine in set(engine_places.values()):
         rows = np.flatnonzero(timed & (steps.engine == engine))
-        own = [i for i in np.flatnonzero(loose).tolist() if engine_places.get(place(lines[i].process)) == engine]
-        own = [i for i in own if known(lines[i].time) and known(lines[i].resolution)]
+        own = [i for i in np.flatnonzero(loose).tolist() if engine_places.get(place(lines.process(i))) == engine]
+        own = [i for i in own if known(lines.time[i]) and known(lines.resolution[i])]
         if not len(rows) or not own:
             continue
         begin, end = (
@@ -73,28 +74,29 @@ def _place_by_time(
             np.maximum.accumulate(steps.end()[rows][np.argsort(steps.begin()[rows])]),
         )
         rows = rows[np.argsort(steps.begin()[rows], kind="stable")]
-        low = np.array([lines[i].time for i in own], dtype=np.int64)
-        high = low + np.array([lines[i].resolution for i in own], dtype=np.int64)
+        low = np.array([lines.time[i] for i in own], dtype=np.int64)
+        high = low + np.array([lines.resolution[i] for i in own], dtype=np.int64)
         k = np.searchsorted(begin, high, side="right") - 1
         alone = (k >= 0) & (begin[k] <= low) & (steps.end()[rows[k]] >= high) & ((k == 0) | (end[k - 1] < low))
         step[np.array(own)[alone]] = rows[k[alone]]
 
 
-def _table(lines: Sequence[LogLine], before: Int64, step: Int64, request: Int64) -> Lines:
-    time = np.array([line.time for line in lines], dtype=np.int64)
+def _table(lines: LogLines, before: Int64, step: Int64, request: Int64) -> Lines:
+    time = np.array(lines.time, dtype=np.int64)
     order = np.argsort(np.where(time == UNKNOWN, np.iinfo(np.int64).max, time), kind="stable")
-    ordered: list[LogLine] = [lines[i] for i in order.tolist()]
+    at: list[int] = order.tolist()
+    names = {process: f"{process.host}/{process.pid}" for process in lines.processes()}
     return Lines(
         time=time[order],
         before=before[order],
-        after=np.array([line.resolution for line in ordered], dtype=np.int64),
-        level=[line.level for line in ordered],
-        rule=[line.rule for line in ordered],
-        fields=[json.dumps(dict(line.fields), separators=(",", ":")) if line.fields else "{}" for line in ordered],
-        untrusted_text=[line.untrusted_text for line in ordered],
-        process=[f"{line.process.host}/{line.process.pid}" for line in ordered],
-        file=np.array([line.file for line in ordered], dtype=np.int32),
-        number=np.array([line.number for line in ordered], dtype=np.int32),
+        after=np.array(lines.resolution, dtype=np.int64)[order],
+        level=[lines.level(i) for i in at],
+        rule=[lines.rule(i) for i in at],
+        fields=Texts(lines.fields[i] for i in at),
+        untrusted_text=Texts(lines.untrusted_text[i] for i in at),
+        process=[names[lines.process(i)] for i in at],
+        file=np.array(lines.file, dtype=np.int32)[order],
+        number=np.array(lines.number, dtype=np.int32)[order],
         step=step[order].astype(np.int32),
         request=request[order].astype(np.int32),
     )

@@ -7,11 +7,12 @@ their own clock and time nothing but themselves.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from teller_core.data.records import LogLine, Recording, known
+from teller_core.data.log_lines import LogLines
+from teller_core.data.records import Recording, known
 from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.identity import outer_names
 
@@ -21,6 +22,11 @@ NEAR_NS = 60 * 10**9
 """An event and its line on another clock lie closer than this, whatever the zone."""
 AGREE = 0.9
 """Share of the pairs that must tell one zone."""
+
+
+MANY = 50_000
+"""Lines of wall-clock files, and of others, that are compared by their text."""
+TWICE = -1
 
 
 class _Pair(NamedTuple):
@@ -38,15 +44,23 @@ def on_unix_clock(recording: Recording, problems: Counter[str]) -> Recording:
     Where a recording holds Unix times and a file's zone cannot be told, the records read from its lines lose their times.
     Problems: ``files_of_unknown_zone``, ``lines_of_unknown_zone``.
     """
-    wall = {i for i, file in enumerate(recording.files) if file.clock == "wall"}
-    wall &= {line.file for line in recording.lines if known(line.time) and known(line.resolution)}
-    if not wall or not _has_unix(recording, wall):
+    lines = recording.lines
+    timed = {file for file in set(lines.file) if recording.files[file].clock in ("wall", "local")}
+    timed &= _timed(lines)
+    wall = {file for file in timed if recording.files[file].clock == "wall"}
+    if not timed or not _has_unix(recording, timed):
         return recording
     shifts = _shifts(recording, wall)
-    lost = {file for file in wall if file not in shifts}
+    lost = timed - shifts.keys()
     problems["files_of_unknown_zone"] += len(lost)
-    problems["lines_of_unknown_zone"] += sum(line.file in lost for line in recording.lines)
+    problems["lines_of_unknown_zone"] += sum(file in lost for file in lines.file)
     return _shifted(recording, shifts, lost)
+
+
+def _timed(lines: LogLines) -> set[int]:
+    """The files with lines that have a time of their own."""
+    columns = zip(lines.file, lines.time, lines.resolution, strict=True)
+    return {file for file, time, resolution in columns if known(time) and known(resolution)}
 
 
 def _has_unix(recording: Recording, wall: set[int]) -> bool:
@@ -62,7 +76,7 @@ def _has_unix(recording: Recording, wall: set[int]) -> bool:
     return (
         any(tables)
         or any(trace.origin.clock == "unix" for _, trace in recording.traces)
-        or any(line.file not in wall for line in recording.lines)
+        or any(file not in wall for file in recording.lines.file)
     )
 
 
@@ -90,7 +104,7 @@ def _request_pairs(recording: Recording, wall: set[int]) -> Iterator[_Pair]:
     """A request's first line in a file against when its callers waited, or when it was first decided on."""
     first: dict[tuple[int, str], int] = {}
     for fact in recording.requests:
-        file = recording.lines[fact.line].file if fact.line is not None else -1
+        file = recording.lines.file[fact.line] if fact.line is not None else -1
         if file in wall and known(fact.time):
             key = (file, fact.request)
             first[key] = min(first.get(key, fact.time), fact.time)
@@ -119,17 +133,24 @@ def _first_known(recording: Recording) -> Mapping[str, tuple[int, int]]:
     return {name: window for name, window in windows.items() if name not in twice}
 
 
-def _line_pairs(lines: Sequence[LogLine], wall: set[int]) -> Iterator[_Pair]:
-    """Lines that stand once in a wall-clock file and once in another with the Unix time."""
-    here: defaultdict[str, list[LogLine]] = defaultdict(list)
-    there: defaultdict[str, list[LogLine]] = defaultdict(list)
-    for line in lines:
-        if known(line.time) and len(line.untrusted_text) > 20:
-            (here if line.file in wall else there)[line.untrusted_text].append(line)
-    for text, own in here.items():
-        other = there.get(text, ())
-        if len(own) == 1 and len(other) == 1:
-            yield _Pair(own[0].file, own[0].time, other[0].time, other[0].time)
+def _line_pairs(lines: LogLines, wall: set[int]) -> Iterator[_Pair]:
+    """Lines that stand once in a wall-clock file and once in another with the Unix time. The first MANY of each are plenty."""
+    here, there = _once(lines, lambda file: file in wall), _once(lines, lambda file: file not in wall)
+    for text, at in here.items():
+        other = there.get(text, TWICE)
+        if TWICE not in (at, other):
+            yield _Pair(lines.file[at], lines.time[at], lines.time[other], lines.time[other])
+
+
+def _once(lines: LogLines, wanted: Callable[[int], bool]) -> dict[str, int]:
+    """The positions of the first MANY timed lines of ``wanted`` files by their text, TWICE for a text that returns."""
+    found: dict[str, int] = {}
+    for at, file in enumerate(lines.file):
+        if wanted(file) and known(lines.time[at]) and len(text := lines.untrusted_text[at]) > 20:
+            found[text] = TWICE if text in found else at
+            if len(found) >= MANY:
+                break
+    return found
 
 
 def _shifted(recording: Recording, shifts: Mapping[int, int], lost: set[int]) -> Recording:
@@ -137,12 +158,12 @@ def _shifted(recording: Recording, shifts: Mapping[int, int], lost: set[int]) ->
         return time + shifts[file] if file in shifts and known(time) else time
 
     def of_line(time: int, line: int | None) -> int:
-        file = recording.lines[line].file if line is not None else -1
+        file = recording.lines.file[line] if line is not None else -1
         return UNKNOWN if file in lost else moved(time, file)
 
     return replace(
         recording,
         iterations=[row._replace(time=of_line(row.time, row.line)) for row in recording.iterations],
         requests=[row._replace(time=of_line(row.time, row.line)) for row in recording.requests],
-        lines=[line._replace(time=moved(line.time, line.file)) for line in recording.lines],
+        lines=recording.lines.at(map(moved, recording.lines.time, recording.lines.file)),
     )

@@ -16,7 +16,7 @@ from teller_core.data.assessment import Baselines, Candidates, RequestExpectatio
 from teller_core.data.capture import Absences, Collectives, Disagreements, Meetings, Pauses
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.steps import Lines, Requests, Steps, StepWork, Transfers
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8, columns
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, LongText, Text, UInt8, columns
 from teller_core.store.chunks import damaged
 
 if TYPE_CHECKING:
@@ -51,7 +51,12 @@ _KINDS: dict[Any, np.dtype[Any] | None] = {
     UInt8: np.dtype(np.uint8),
     Float64: np.dtype(np.float64),
     Text: None,
+    LongText: None,
 }
+
+
+TOGETHER = 8192
+"""Texts that are looked at together for what SQLite cannot hold."""
 
 
 def kinds(table: "type[DataclassInstance]") -> dict[str, np.dtype[Any] | None]:
@@ -110,7 +115,8 @@ def read_window(
 def texts(column: Sequence[str]) -> Sequence[str | bytes]:
     """``column`` as SQLite can hold it."""
     try:
-        "".join(column).encode()
+        for low in range(0, len(column), TOGETHER):
+            "".join(column[low : low + TOGETHER]).encode()
     except UnicodeEncodeError:
         return [bound(value) for value in column]
     return column

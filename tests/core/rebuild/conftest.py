@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from teller_core.data.log_lines import LogLine
 from teller_core.data.records import (
     ClientRecord,
     Decision,
     Execution,
     FileRead,
     Iteration,
-    LogLine,
     Process,
     Recording,
     RequestFact,

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from teller_core.data.records import Decision, Execution, FileRead, Iteration, LogLine, Process, Recording, Sample
+from teller_core.data.log_lines import LogLine, LogLines
+from teller_core.data.records import Decision, Execution, FileRead, Iteration, Process, Recording, Sample
 from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.capture import rebuild
 
@@ -37,7 +38,7 @@ def moved(recording: Recording, by: int, pids: int, engine: int, name: str) -> R
         iterations=[i._replace(time=i.time + by, engine=engine, line=None) for i in recording.iterations],
         requests=[],
         clients=[],
-        lines=[],
+        lines=LogLines(),
     )
 
 
@@ -120,7 +121,7 @@ def test_a_text_log_of_another_zone_is_put_on_the_unix_clock_by_its_requests(eng
     coarse = replace(
         recording,
         files=[FileRead("server.log", "engine_log", 1, clock="wall")],
-        lines=[line._replace(time=wall(line.time), resolution=whole) for line in recording.lines],
+        lines=LogLines(line._replace(time=wall(line.time), resolution=whole) for line in recording.lines),
         requests=[fact._replace(time=wall(fact.time), resolution=whole) for fact in recording.requests],
         iterations=[line._replace(time=wall(line.time), resolution=whole) for line in recording.iterations],
     )
@@ -143,7 +144,7 @@ def test_a_line_of_the_engine_belongs_to_the_step_that_alone_ran_while_it_was_wr
         files=[FileRead("a", "engine_log", 1)],
         decisions=[Decision(engine, BEGIN, 1, {"a": 1}), Decision(engine, BEGIN + 20, 1, {"a": 1})],
         executions=[Execution(engine, BEGIN + 2, 10), Execution(engine, BEGIN + 22, 10)],
-        lines=[line(5, 1), line(5, 10), line(15, 1), line(25, 1), line(25, 1, Process("", 9, "frontend"))],
+        lines=LogLines([line(5, 1), line(5, 10), line(15, 1), line(25, 1), line(25, 1, Process("", 9, "frontend"))]),
     )
     lines = rebuild(recording, [], capture_id="c", name="n").lines
     assert lines.step.tolist() == [0, -1, -1, 1, -1]

@@ -12,7 +12,7 @@ from teller_core.data.capture import Absences, Capture, Collectives, Disagreemen
 from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Coverage, EvidenceItem, Finding, Part, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, LongText, Text, UInt8
 from teller_core.data.trace import Lane, Origin, Trace
 from teller_core.data.tree import ROOT, Tree
 
@@ -26,6 +26,7 @@ _cells: dict[Any, tuple[st.SearchStrategy[Any], Any]] = {
     UInt8: (st.integers(0, 255), np.uint8),
     Float64: (st.floats(), np.float64),
     Text: (texts, None),
+    LongText: (texts, None),
 }
 
 
