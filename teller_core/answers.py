@@ -14,6 +14,7 @@ from teller_core.context.pages import slice_report, span_report
 from teller_core.context.slicing import StepSpans
 from teller_core.data.assessment import Baselines, Candidates, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Meetings, Pauses
+from teller_core.data.readings import Buckets, Readings
 from teller_core.data.report import (
     CapturesReport,
     CompareReport,
@@ -36,6 +37,7 @@ from teller_core.tell.horizontal import Sides, horizontal_report
 from teller_core.tell.names import shorten
 from teller_core.tell.operator import RankSpans
 from teller_core.tell.operator import explain_operator as operator_report
+from teller_core.tell.service import with_service
 from teller_core.tell.slow import slow_report
 
 TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
@@ -75,9 +77,10 @@ def slow(
     kept = "e2e" if metric == "slo" else metric
     page = store.slow_rows(found, kept, limit, cursor)
     note = what_differs(store.requests(found), store.values(found, kept))
-    return slow_report(
+    report = slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )
+    return report if cursor else with_service(report, store.rows(found, Buckets), store.rows(found, Readings))
 
 
 def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> SlowReport:

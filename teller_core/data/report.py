@@ -191,6 +191,40 @@ class RankShare(Model):
     clock_error_us: float | None = Field(description="bound of the error of its clock, null where nothing bounds it")
 
 
+class Bound(Model):
+    """Where a quantile of a histogram lies: above one bound and at most at the other, null where its last bucket has none."""
+
+    above_ms: float
+    at_most_ms: float | None
+
+
+class ServiceMeasure(Model):
+    """A time that the service measured of all its requests: quantiles of a histogram, which knows bounds and no points."""
+
+    name: str = Field(description="e2e, ttft, itl, tpot, queue, prefill, decode")
+    count: int
+    start: int | None = Field(description="Unix ns: counted from then, null where nothing tells")
+    stop: int | None
+    p50: Bound
+    p90: Bound
+    p99: Bound
+
+
+class ServiceLevel(Model):
+    """A gauge or a counter of the service or its machine over the pages of /metrics. Null: not of this kind, or not told."""
+
+    name: str
+    unit: str
+    lowest: float | None = None
+    highest: float | None = None
+    last: float | None = None
+    early: float | None = Field(default=None, description="mean of the first third of the readings, from six on")
+    late: float | None = Field(default=None, description="mean of the last third")
+    growth: float | None = Field(default=None, description="of a counter: between the first and the last page")
+    per_second: float | None = None
+    readings: int
+
+
 class SlowReport(Model):
     """The answer of ``slow``: a table, slowest first; in the horizontal view one row a rank, who was waited for most first."""
 
@@ -205,6 +239,10 @@ class SlowReport(Model):
     waits: list[LongWait] = Field(
         default=[], description="horizontal view: the collectives that were waited in longest"
     )
+    service: list[ServiceMeasure] = Field(
+        default=[], description="first page: times by the service's own histograms, of all its requests"
+    )
+    levels: list[ServiceLevel] = Field(default=[], description="first page: gauges and counters of its /metrics")
 
 
 class Part(Model):

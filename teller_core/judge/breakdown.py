@@ -3,12 +3,15 @@
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from teller_core.data.report import Part
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.intervals import EMPTY, Spans, clip, paint, span, union
 from teller_core.judge.life import Life
 from teller_core.judge.prepare import Case
+from teller_core.judge.windows import keyed
 
 PHASES = (
     "before_server",
@@ -37,15 +40,15 @@ def phases(case: Case, life: Life, low: int, high: int) -> list[Part]:
     """The phases of one request from ``low`` to ``high`` (ns) in the order of PHASES; they sum to high - low. Empty where either
     is unknown.
 
-    An instant that could belong to several phases has the first of: the capture's own stall, recompute, preempted, its own
-    steps, the engine's other activity while it was decoding, the zone between two boundaries.
+    An instant that could belong to several phases has the first of: the capture's own stall, recompute, preempted, a transfer
+    of its KV, its own steps, the engine's other activity while it was decoding, the zone between two boundaries.
     """
     if UNKNOWN in (low, high) or high < low:
         return []
-    layers = [_stall(case), *_evictions(life), *_own(case, life), *_zones(case, life)]
+    layers = [_stall(case), *_evictions(life), _transfer(case, life), *_own(case, life), *_zones(case, life)]
     painted = paint(low, high, [layer.time or EMPTY for layer in layers])
     total: dict[str, int | None] = dict.fromkeys(PHASES)
-    source = {"remote_kv_wait": "nothing recorded a transfer of KV from another engine", "unexplained": "what remains"}
+    source = {"unexplained": "what remains"}
     for layer, ns in zip(layers, painted, strict=False):
         if layer.time is not None:
             total[layer.phase] = (total[layer.phase] or 0) + ns
@@ -73,6 +76,17 @@ def _stall(case: Case) -> _Colored:
     if not case.capture.pauses.kind:
         return _Colored("capture_stall", None, "no pauses were recorded")
     return _Colored("capture_stall", case.stalls, "the recorder's own stops of its profiler")
+
+
+def _transfer(case: Case, life: Life) -> _Colored:
+    table = case.capture.transfers
+    mine = case.once("transfers", lambda case: keyed(case.capture.transfers.request.astype(np.int64))).of(
+        np.array([life.request], np.int64)
+    )
+    if not len(mine):
+        return _Colored("remote_kv_wait", None, "nothing recorded a transfer of KV from another engine")
+    told = "from the end of the engine that computed its prompt to its first step on the one that answered"
+    return _Colored("remote_kv_wait", union(table.start[mine], table.stop[mine]), told)
 
 
 def _evictions(life: Life) -> list[_Colored]:
@@ -120,7 +134,12 @@ def _zones(case: Case, life: Life) -> list[_Colored]:
     """What lies between two recorded boundaries and is nothing else."""
     sent = int(case.capture.requests.client_start[life.request])
     return [
-        _between("before_server", sent, life.received, "from the caller's start to the server's receipt"),
+        _between(
+            "before_server",
+            sent,
+            life.received,
+            "from the start of its caller, or its receipt by a gateway, to the server's receipt",
+        ),
         _between("front_end", life.received, life.queued, "from the server's receipt to the engine's"),
         _between("queue", life.queued, life.launched, "from the engine's receipt to its first step"),
         _between("delivery", life.last, life.end, "from the end of its last step to its end"),

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Mapping
 
-from teller_core.judge import rules_absence, rules_comm, rules_host, rules_scheduler, rules_service
+from teller_core.judge import rules_absence, rules_comm, rules_host, rules_metrics, rules_scheduler, rules_service
 from teller_core.judge.evidence import Clue
 from teller_core.judge.scene import Scene
 
 Rule = Callable[[Scene], Clue | None]
 
 RULES: Mapping[str, Rule] = {
-    "scheduler.kv_preemption": rules_scheduler.kv_preemption,
-    "scheduler.queue_saturation": rules_scheduler.queue_saturation,
+    "scheduler.kv_preemption": rules_metrics.kv_preemption,
+    "scheduler.queue_saturation": rules_metrics.queue_saturation,
     "scheduler.prefill_interference": rules_scheduler.prefill_interference,
-    "scheduler.prefix_cache_miss": rules_scheduler.prefix_cache_miss,
+    "scheduler.prefix_cache_miss": rules_metrics.prefix_cache_miss,
     "host.gc_pause": rules_host.gc_pause,
     "host.cpu_starvation": rules_host.cpu_starvation,
     "host.io_stall": rules_host.io_stall,
@@ -30,6 +30,9 @@ RULES: Mapping[str, Rule] = {
     "frontend.input_processing": rules_service.input_processing,
     "frontend.detok_stream": rules_service.detok_stream,
     "frontend.gateway_overhead": rules_service.gateway_overhead,
+    "comm.kv_transfer": rules_metrics.kv_transfer,
+    "gpu.hw_fault": rules_metrics.hw_fault,
+    "gpu.clock_throttle": rules_metrics.clock_throttle,
     "lifecycle.cold_start": rules_service.cold_start,
 }
 """By the cause that the rule looks for; ``host.slow_operator`` answers ``gpu.wrong_kernel`` where the operator is a kernel."""

@@ -21,6 +21,7 @@ from teller_core.data.report import (
     WhyReport,
 )
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, milliseconds, plain, table, wrap
+from teller_core.tell.service_page import service_lines
 
 VERDICTS = {
     "cause": "CAUSE FOUND",
@@ -169,6 +170,7 @@ def _slow(report: SlowReport, style: Style) -> list[str]:
         return _horizontal(report, style)
     lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
     lines += _rows_with_causes(report, style) if report.rows else wrap(NO_REQUESTS, style)
+    lines += service_lines(report, style) if not report.rows else []
     lines += ["", *wrap(report.note, style)] if report.note else []
     if report.rows and report.columns[0] == "request":
         asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
