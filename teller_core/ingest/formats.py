@@ -29,6 +29,7 @@ from teller_core.ingest import (
     otel_jaeger,
     otel_protobuf,
     otel_zipkin,
+    paper_sample,
     prometheus,
     prometheus_json,
     samples,
@@ -75,6 +76,8 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (execution_trace.NAME, execution_trace.sniff, execution_trace.read),
     (chakra.NAME, chakra.sniff, chakra.read),
     (chakra_json.NAME, chakra_json.sniff, chakra_json.read),
+    (paper_sample.NAME, paper_sample.sniff, paper_sample.read),
+    (paper_sample.LABEL, paper_sample.sniff_label, paper_sample.read_label),
     ("kineto", kineto.sniff, _kineto),
     (prometheus.NAME, prometheus.sniff, prometheus.read),
     (prometheus_json.NAME, prometheus_json.sniff, prometheus_json.read),
@@ -97,6 +100,8 @@ UNTRIED = frozenset(
         otel_jaeger.NAME,
         otel_protobuf.NAME,
         otel_zipkin.NAME,
+        paper_sample.LABEL,
+        paper_sample.NAME,
         prometheus_json.NAME,
     }
 )

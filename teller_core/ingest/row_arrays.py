@@ -56,31 +56,54 @@ class RowArrays:
         argument: str = "",
     ) -> None:
         """Append one event: times in ns, ``argument`` JSON text or empty. Errors: LimitError over MAX_CATEGORIES."""
+        self.fill(self.reserve(), start, dur, name, lane, category=category, layer=layer, link=link, argument=argument)
+
+    def reserve(self) -> int:
+        """Keep the place of an event whose times come after those of what it holds. One that is never filled is no row."""
+        for column in (self.start, self.link, self.name, self.lane, self.layer, self.category):
+            column.append(0)
+        self.arg.append(-1)
+        self.dur.append(-1)
+        return len(self.start) - 1
+
+    def fill(
+        self,
+        row: int,
+        start: int,
+        dur: int,
+        name: str,
+        lane: Lane,
+        *,
+        category: str,
+        layer: Layer,
+        link: int = NO_LINK,
+        argument: str = "",
+    ) -> None:
+        """The event for which ``row`` was reserved, as :meth:`add`."""
         kind = self.categories.setdefault(category, len(self.categories))
         if kind > MAX_CATEGORIES:
             raise LimitError("a trace", f"it has over {MAX_CATEGORIES} kinds of events", "Check the file")
-        self.start.append(start)
-        self.dur.append(dur)
-        self.link.append(link)
-        self.name.append(self.names.setdefault(name, len(self.names)))
-        self.lane.append(self.lanes.setdefault(lane, len(self.lanes)))
-        self.arg.append(self.arguments.setdefault(argument, len(self.arguments)) if argument else -1)
-        self.layer.append(layer)
-        self.category.append(kind)
+        self.start[row], self.dur[row], self.link[row] = start, dur, link
+        self.name[row] = self.names.setdefault(name, len(self.names))
+        self.lane[row] = self.lanes.setdefault(lane, len(self.lanes))
+        self.arg[row] = self.arguments.setdefault(argument, len(self.arguments)) if argument else -1
+        self.layer[row], self.category[row] = layer, kind
 
     def traces(self, origin: Origin) -> list[Trace]:
         """The rows in their order, as one Trace; none where there are no rows."""
-        if not len(self.start):
+        dur = np.array(self.dur, dtype=np.int64)
+        kept = np.flatnonzero(dur >= 0)
+        if not len(kept):
             return []
         trace = Trace(
-            start=np.array(self.start, dtype=np.int64),
-            dur=np.array(self.dur, dtype=np.int64),
-            name=np.array(self.name, dtype=np.int32),
-            lane=np.array(self.lane, dtype=np.int32),
-            category=np.array(self.category, dtype=np.uint8),
-            layer=np.array(self.layer, dtype=np.uint8),
-            link=np.array(self.link, dtype=np.int64),
-            arg=np.array(self.arg, dtype=np.int32),
+            start=np.array(self.start, dtype=np.int64)[kept],
+            dur=dur[kept],
+            name=np.array(self.name, dtype=np.int32)[kept],
+            lane=np.array(self.lane, dtype=np.int32)[kept],
+            category=np.array(self.category, dtype=np.uint8)[kept],
+            layer=np.array(self.layer, dtype=np.uint8)[kept],
+            link=np.array(self.link, dtype=np.int64)[kept],
+            arg=np.array(self.arg, dtype=np.int32)[kept],
             names=list(self.names),
             lanes=list(self.lanes),
             categories=list(self.categories),
