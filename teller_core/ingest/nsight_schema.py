@@ -1,7 +1,8 @@
 """The tables of a SQLite database and where their columns stand in a row, from the text of CREATE TABLE."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from teller_core.errors import LimitError
@@ -47,23 +48,24 @@ def tables(pages: Pages) -> dict[str, Table]:
 def columns_of(text: str) -> tuple[dict[str, int], frozenset[str]]:
     """(place in a row by name, the names that stand for the row's number) of the table that ``text`` creates."""
     columns: dict[str, int] = {}
-    row_id: set[str] = set()
+    integers: set[str] = set()
+    keys: set[str] = set()
     for item in _items(text):
-        first, quoted = item[0]
-        words = [word.upper() for word, _ in item]
-        if not quoted and first.upper() in _CONSTRAINTS:
-            if words[:2] == ["PRIMARY", "KEY"] and len(item) == 5 and f"{item[3][0]} INTEGER" in row_id:
-                row_id.add(item[3][0])
-            continue
-        if "AS" in words[1:] and "STORED" not in words:
-            continue
-        columns[first] = len(columns)
-        if words[1:2] == ["INTEGER"]:
-            key = any(
-                words[i : i + 2] == ["PRIMARY", "KEY"] and words[i + 2 : i + 3] != ["DESC"] for i in range(len(words))
-            )
-            row_id.add(first if key else f"{first} INTEGER")
-    return columns, frozenset(row_id & columns.keys())
+        (first, quoted), words = item[0], [word.upper() for word, _ in item]
+        if not quoted and words[0] in _CONSTRAINTS:
+            if words[:3] == ["PRIMARY", "KEY", "("] and len(item) == 5:
+                keys.add(item[3][0])
+        elif "AS" not in words[1:] or "STORED" in words:  # a column computed when it is read stands in no row
+            columns[first] = len(columns)
+            integers |= {first} if words[1:2] == ["INTEGER"] else set()
+            keys |= {first} if _is_key(words) else set()
+    return columns, frozenset(integers & keys)
+
+
+def _is_key(words: Sequence[str]) -> bool:
+    """Whether a column's definition makes it the key. One that descends is kept in the rows: the engine has it so."""
+    places = [k for k, pair in enumerate(pairwise(words)) if pair == ("PRIMARY", "KEY")]
+    return any(list(words[k + 2 : k + 3]) != ["DESC"] for k in places)
 
 
 def _items(text: str) -> Iterator[list[tuple[str, bool]]]:

@@ -198,12 +198,18 @@ def _us(value: Float64) -> Float64:
 def _named(before: Mapping[Key, Float64], after: Mapping[Key, Float64], lengths: Sequence[int]) -> Iterator[Difference]:
     """Kernels, collectives and calls whose time changed, those that move the window most first."""
     both = [key for key in before if key in after and min(len(before[key]), len(after[key])) >= ENOUGH]
-    moved = {key: abs(float(np.median(after[key]) - np.median(before[key]))) * len(before[key]) for key in both}
+    moved = {key: _moved(before[key], after[key]) for key in both}
     for layers in ((Layer.KERNEL, Layer.COMMUNICATION), (Layer.OPERATOR, Layer.RUNTIME)):
         keys = [key for key in both if key.layer in layers and moved[key] >= MATERIAL * lengths[0]]
         for key in sorted(keys, key=lambda key: -moved[key])[:NAMED]:
             what = f"{key.shown}, each call"
             yield from medians(what, key.layer.name.lower(), _us(before[key]), _us(after[key]), unit="us")
+
+
+def _moved(before: Float64, after: Float64) -> float:
+    """ns that as many calls as before would take more or less, by their mean or their median."""
+    mean, middle = float(after.mean() - before.mean()), float(np.median(after) - np.median(before))
+    return max(abs(mean), abs(middle)) * len(before)
 
 
 def _came_and_went(
