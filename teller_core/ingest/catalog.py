@@ -22,6 +22,7 @@ NOTES: Mapping[str, Note] = {
     "host_records": Note("host-PID.jsonl", 3),
     "samples": Note("samples.jsonl", None),
     "client_records": Note("client.jsonl", 1),
+    "nsight_sqlite": Note("*.sqlite", 4),
     "nvtx_tsv": Note("nvtx-PID.tsv", 4),
     "otel_spans": Note("*.jsonl, *.json", 1),
     "otlp_json": Note("*.json", 1),
