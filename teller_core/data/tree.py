@@ -1,14 +1,19 @@
 """The call-chain tree: the rows of one trace in pre-order, with parents."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from teller_core.data.long_columns import Column
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Trace
 
 ROOT = -1
 """The parent of a row that has none."""
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+PIECE = 1 << 20
+_NONE = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,12 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    def columns(self) -> list[Column]:
+        """All columns, those of the trace included."""
+        trace = self.trace
+        mine = (trace.start, trace.dur, trace.name, trace.lane, trace.category, trace.layer, trace.link, trace.arg)
+        return [*mine, self.parent, self.stop]
 
     def depth(self) -> Int32:
         """int32: how many ancestors each row has."""
@@ -66,17 +77,18 @@ class Tree:
 
         Children on other lanes (kernels of a launch) run elsewhere and take nothing away.
         """
-        start, end, lane = self.trace.start, self.trace.end, self.trace.lane
         own = self.trace.dur.copy()
-        child = np.flatnonzero(self.parent >= 0)
-        child = child[lane[child] == lane[self.parent[child]]]
-        np.subtract.at(own, self.parent[child], self.trace.dur[child])
+        crossed: list[Int32] = []
+        for child in _on_lane_of_parent(self):
+            above = self.parent[child]
+            np.subtract.at(own, above, self.trace.dur[child])
+            crossed.append(above[_overlaps_next(self, child)])
         covered_until: dict[int, int] = {}
-        for row in _overlapping_siblings(self, child).tolist():
-            above = int(self.parent[row])
-            until = covered_until.get(above, int(start[row]))
-            own[above] += max(0, min(until, int(end[row])) - int(start[row]))
-            covered_until[above] = max(until, int(end[row]))
+        for row in _children_of(self, np.unique(np.concatenate(crossed or [_NONE]))).tolist():
+            above, begin = int(self.parent[row]), int(self.trace.start[row])
+            end, until = begin + int(self.trace.dur[row]), covered_until.get(above, begin)
+            own[above] += max(0, min(until, end) - begin)
+            covered_until[above] = max(until, end)
         return own
 
     def paths(self, symbol: Int64, root: Int32 | None = None) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
@@ -86,15 +98,19 @@ class Tree:
         begins (an ancestor, itself, or a sibling of one), the top of the tree by default. A chain is the wrapping sum of
         its symbols mixed with their depths, so two different chains meet with a probability of about 2**-64.
         """
-        shown = (symbol != 0).astype(np.int64)
-        level = _sum_above(shown, self.stop) - shown
+        shown = symbol != 0
+        level = _sum_above(shown.astype(np.int32), self.stop)
+        level -= shown
         if root is not None:
-            level -= level[root]
-        weight = _mix(symbol.view(np.uint64) + level.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-        weight *= shown.astype(np.uint64)
-        path = _sum_above(weight.view(np.int64), self.stop)
+            _take_off(level, level.copy(), root)
+        path = level.astype(np.uint64)
+        path *= GOLDEN
+        path += symbol.view(np.uint64)
+        _mix(path)
+        path *= shown
+        own, path = path.view(np.int64), _sum_above(path.view(np.int64), self.stop)
         if root is not None:
-            path -= (path - weight.view(np.int64))[root]
+            _take_off(path, np.subtract(path, own, out=own), root)
         return path.view(np.uint64)
 
     def check(self) -> None:
@@ -133,32 +149,54 @@ def slice_rows(trace: Trace, low: int, high: int) -> Trace:
     )
 
 
-def _overlapping_siblings(tree: Tree, child: "np.ndarray[tuple[int], np.dtype[np.intp]]") -> Int64:
-    """Children (rows, ascending) of every parent that has children overlapping in time on its own lane."""
-    parent, start, end, lane = tree.parent, tree.trace.start, tree.trace.end, tree.trace.lane
+def _on_lane_of_parent(tree: Tree) -> Iterator[Int64]:
+    """Rows (ascending) that lie on the lane of their parent, a piece at a time."""
+    lane = tree.trace.lane
+    for low in range(0, len(tree), PIECE):
+        child = np.flatnonzero(tree.parent[low : low + PIECE] >= 0) + low
+        yield child[lane[child] == lane[tree.parent[child]]]
+
+
+def _overlaps_next(tree: Tree, child: Int64) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """bool: the sibling that follows begins before the child ends, or lies on another lane (then a later one may)."""
+    parent, lane, trace = tree.parent, tree.trace.lane, tree.trace
     following = np.minimum(tree.stop[child], len(tree) - 1)
     near = (parent[following] == parent[child]) & (following > child)
-    near &= (lane[following] != lane[child]) | (end[child] > start[following])
-    if not near.any():
+    end = trace.start[child] + trace.dur[child]
+    return near & ((lane[following] != lane[child]) | (end > trace.start[following]))
+
+
+def _children_of(tree: Tree, parents: Int32) -> Int64:
+    """Children (rows) of ``parents`` on their lane, by parent and row, of those that have children which overlap."""
+    if not len(parents):
         return np.empty(0, dtype=np.int64)
-    child = child[np.isin(parent[child], np.unique(parent[child[near]]))]
-    order = child[np.lexsort((child, parent[child]))]
-    before, after = order[:-1], order[1:]
-    touching = (parent[before] == parent[after]) & (end[before] > start[after])
-    crossed = np.unique(parent[after[touching]])
-    return order[np.isin(parent[order], crossed)].astype(np.int64)
+    child = np.concatenate([rows[np.isin(tree.parent[rows], parents)] for rows in _on_lane_of_parent(tree)])
+    parent = tree.parent[child]
+    order = np.lexsort((child, parent))
+    child, parent = child[order], parent[order]
+    start = tree.trace.start[child]
+    touching = (parent[:-1] == parent[1:]) & ((start + tree.trace.dur[child])[:-1] > start[1:])
+    return child[np.isin(parent, np.unique(parent[1:][touching]))]
 
 
-def _sum_above(value: Int64, stop: Int32) -> Int64:
-    """int64, wrapping: the sum of ``value`` over each row and its ancestors."""
-    change = np.zeros(len(value) + 1, dtype=np.int64)
+def _sum_above(value: Column, stop: Int32) -> Column:
+    """The sum of ``value``, wrapping, over each row and its ancestors, in the dtype of ``value``."""
+    change = np.zeros(len(value) + 1, dtype=value.dtype)
     change[:-1] = value
     np.subtract.at(change, stop, value)
-    return np.cumsum(change)[:-1]
+    return np.cumsum(change, out=change)[:-1]
 
 
-def _mix(value: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
-    """uint64: a bijection that spreads every bit (the finalizer of SplitMix64, Steele, Lea and Flood 2014)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+def _take_off(value: Column, before: Column, root: Int32) -> None:
+    """Subtract ``before[root]`` from ``value``, a piece at a time: a tree may be too long for a third such column."""
+    for low in range(0, len(value), PIECE):
+        value[low : low + PIECE] -= before[root[low : low + PIECE]]
+
+
+def _mix(value: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> None:
+    """Spread every bit of ``value`` in place, a bijection (the finalizer of SplitMix64, Steele, Lea and Flood 2014)."""
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    value ^= value >> np.uint64(31)

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from teller_core.data.long_columns import LONG, kept, let_go, mapped, spool
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Lane, Layer, Trace
 from teller_core.errors import FormatError, LimitError
@@ -54,6 +55,9 @@ class Collected:
 
     rows: tuple[Column, ...] = field(default_factory=_new_rows)
     blocks: list[tuple[Column, ...]] = field(default_factory=list[tuple[Column, ...]])
+    files: list[BinaryIO] = field(default_factory=list[BinaryIO])
+    """One a column with the blocks that were written out, once there are too many to hold."""
+    written: int = 0
     state: Int64 = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
     kinds: Int64 = field(default_factory=lambda: np.zeros(256, dtype=np.int64))
     problems: Int64 = field(default_factory=lambda: np.zeros(len(scanner.PROBLEMS), dtype=np.int64))
@@ -70,7 +74,7 @@ class Collected:
     @property
     def complete(self) -> int:
         """Complete events kept so far."""
-        return len(self.blocks) * BLOCK_ROWS + int(self.state[2])
+        return self.written + len(self.blocks) * BLOCK_ROWS + int(self.state[2])
 
     def scan(self, data: Bytes, low: int, high: int) -> tuple[int, int]:
         """Go on with ``data[low:high]``; returns as :func:`scan.scan` does."""
@@ -84,6 +88,8 @@ class Collected:
         if self.state[2] == BLOCK_ROWS:
             self.blocks.append(self.rows)
             self.rows, self.state[2] = _new_rows(), 0
+            if len(self.blocks) * BLOCK_ROWS > LONG:
+                self._write_out()
         self.names, self.args = grown(self.names, record), grown(self.args, record)
         self.recent = _longer(self.recent, len(self.names[2]), -1)
         self.streams = _longer(self.streams, len(self.args[2]), 0)
@@ -92,14 +98,27 @@ class Collected:
 
     def columns(self) -> list[Column]:
         """The columns start, dur, name, lane, link, arg of all rows. Empties the blocks as it goes: may be called once."""
-        last = tuple(column[: int(self.state[2])] for column in self.rows)
-        blocks = [list(block) for block in (*self.blocks, last)]
-        self.blocks, self.rows = [], ()
+        self.blocks.append(tuple(column[: int(self.state[2])] for column in self.rows))
+        kinds = [column.dtype for column in self.rows]
+        self.rows = ()
+        if self.files:
+            self._write_out()
+            return [mapped(file, kind) for file, kind in zip(self.files, kinds, strict=True)]
+        blocks = [list(block) for block in self.blocks]
+        self.blocks = []
         whole_columns: list[Column] = []
-        for _ in range(len(last)):
+        for _ in kinds:
             parts = [block.pop(0) for block in blocks]
             whole_columns.append(np.concatenate(parts) if len(parts) > 1 else parts[0].copy())
         return whole_columns
+
+    def _write_out(self) -> None:
+        """Append the blocks to the files of their columns."""
+        files = self.files or [None] * len(self.blocks[0])
+        columns = zip(*self.blocks, strict=True)
+        self.files = [spool(parts, file) for parts, file in zip(columns, files, strict=True)]
+        self.written += sum(len(block[0]) for block in self.blocks)
+        self.blocks = []
 
 
 def new_collected() -> Collected:
@@ -155,19 +174,22 @@ def trace_of(collected: Collected, header: dict[str, Any], file: str) -> Trace:
     texts = [_decoded(raw, file) for raw in strings(collected.names)]
     lanes, lane_of, categories, category_of, kind_of = _lane_tables(collected, texts, file)
     names, name_to = _merged(texts, _used(name, len(texts)))
-    name = name_to[name]
+    name = kept(name_to[name])
     args, arg_to = _merged_args(collected.args, arg)
     unix = bool(base) or 2 * int(np.count_nonzero(start >= EPOCH_NS)) > len(start)
     events = np.bincount(key, minlength=len(lane_of))
+    lane, arg = kept(lane_of[key]), kept(arg_to[arg])
+    category, layer = kept(category_of[key]), kept(layers(kind_of, key, communicates(names), name))
+    let_go(start, dur, name, lane, category, layer, link, arg)
     return Trace(
         start=start,
         dur=dur,
         name=name,
-        lane=lane_of[key],
-        category=category_of[key],
-        layer=layers(kind_of, key, communicates(names), name),
+        lane=lane,
+        category=category,
+        layer=layer,
         link=link,
-        arg=arg_to[arg],
+        arg=arg,
         names=names,
         lanes=lanes,
         categories=categories,

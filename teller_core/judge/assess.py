@@ -6,8 +6,9 @@ import numpy as np
 
 from teller_core.data.assessment import Assessment, Candidates, StepExpectations
 from teller_core.data.capture import Capture
+from teller_core.data.long_columns import let_go
 from teller_core.data.table import UNKNOWN, Int64, take
-from teller_core.judge.baseline import learn
+from teller_core.judge.baseline import PER_ROW, learn
 from teller_core.judge.classes import classify
 from teller_core.judge.expectations import expect_steps, over
 from teller_core.judge.localize import METHODS
@@ -34,7 +35,9 @@ def assess(capture: Capture) -> Assessment:
     found: list[Candidates] = []
     for mine in spans:
         scene = Scene(capture, classes, steps, end, baselines, mine)
-        found.extend(_material(scene, without_waits(scene, method(scene))) for method in METHODS)
+        for method in METHODS:
+            found.append(_material(scene, without_waits(scene, method(scene))))
+            let_go(*mine.tree.columns(), *(getattr(mine, name) for name in PER_ROW))
     return Assessment(
         baselines=baselines,
         steps=steps,

@@ -14,6 +14,7 @@ import numpy as np
 
 from teller_core.data.assessment import Baselines
 from teller_core.data.capture import GRAPH_CAPTURE, Capture
+from teller_core.data.long_columns import Column, kept, let_go
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.tree import Tree
 from teller_core.judge.classes import SLACK, Classes, capped
@@ -57,6 +58,10 @@ class Spans:
     calls: Float64
 
 
+PER_ROW = ("step", "own", "group", "order", "baseline", "normal", "residual")
+"""The columns of :class:`Spans` with an entry a row."""
+
+
 @dataclass(frozen=True)
 class _Parts:
     """What has a baseline: groups, then n-th calls of groups. ``of`` int32 a row (one array a rank); an entry a part: its
@@ -85,13 +90,14 @@ def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
     ranks = [rank_spans(capture, r, tree, classes) for r, tree in trees]
     groups = join(ranks)
     trend = trends(
-        np.concatenate(groups.of),
-        np.concatenate([spans.value for spans in ranks]),
-        np.concatenate([spans.step for spans in ranks]),
+        _joined(groups.of),
+        _joined([spans.value for spans in ranks]),
+        _joined([spans.step for spans in ranks]),
         cls=np.array([place.cls for place in groups.places], dtype=np.int32),
         names=groups.raw,
         classes=classes,
     )
+    let_go(*groups.of, *(column for spans in ranks for column in (spans.value, spans.step)))
     bent = [bend(of, spans.step, trend, classes) for of, spans in zip(groups.of, ranks, strict=True)]
     parts = _capped(_parts(ranks, groups, [sure for sure, _ in bent], trend), groups, trend, classes)
     beside = [_beside(ranks[i], groups, parts, i, bent[i]) for i in range(len(ranks))]
@@ -100,11 +106,11 @@ def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
 
 def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], trend: Trend) -> _Parts:
     """Learn every group's middle and width; then those of n-th calls where the calls of a place differ."""
-    level = np.concatenate([np.maximum(spans.value - bent, 0) for spans, bent in zip(ranks, sure, strict=True)])
-    median, spread, count = medians(np.concatenate(groups.of), level, len(groups))
+    level = _joined([np.maximum(spans.value - bent, 0) for spans, bent in zip(ranks, sure, strict=True)])
+    median, spread, count = medians(_joined(groups.of), level, len(groups))
     nth = [_nth(spans, run, groups.calls, spread) for spans, run in zip(ranks, groups.runs, strict=True)]
     of, group, told = _told_apart(nth, groups)
-    every = np.concatenate(of)
+    every = _joined(of)
     if len(group) > len(groups):
         rows = np.flatnonzero(every >= len(groups))
         more = medians(every[rows] - np.int32(len(groups)), level[rows], len(group) - len(groups))
@@ -114,10 +120,10 @@ def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], 
     total = np.zeros(len(group))
     for mine, spans in zip(of, ranks, strict=True):
         total += np.bincount(mine, weights=spans.own, minlength=len(group))
-    kept = count > 0
-    number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    of = [number[mine] for mine in of]
-    return _Parts(of, group[kept], told[kept], median[kept], spread[kept], count[kept], total[kept])
+    used = count > 0
+    number = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    of = [kept(number[mine]) for mine in of]
+    return _Parts(of, group[used], told[used], median[used], spread[used], count[used], total[used])
 
 
 def _capped(parts: _Parts, groups: Groups, trend: Trend, classes: Classes) -> _Parts:
@@ -145,6 +151,11 @@ def _capped(parts: _Parts, groups: Groups, trend: Trend, classes: Classes) -> _P
     median = np.where(lower, cap, parts.median)
     spread = np.where(lower, np.minimum(parts.spread, np.hypot(narrow[row], SLACK)), parts.spread)
     return replace(parts, median=median, spread=spread)
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    """The columns of all ranks one after another. That of a single rank is not copied: it may be long."""
+    return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def _nth(spans: RankSpans, runs: Runs, calls: Float64, spread: Float64) -> Int32:
@@ -192,8 +203,8 @@ def _beside(spans: RankSpans, groups: Groups, parts: _Parts, index: int, bent: t
         order=spans.order,
         runs=groups.runs[index],
         baseline=of,
-        normal=(spans.value - away).astype(np.float32),
-        residual=(away / width).astype(np.float32),
+        normal=kept((spans.value - away).astype(np.float32)),
+        residual=kept((away / width).astype(np.float32)),
         calls=groups.calls,
     )
 

@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import Capture
+from teller_core.data.long_columns import kept, let_go
 from teller_core.data.plain_names import plain_name
 from teller_core.data.table import Float64, Int32, Int64, Text
-from teller_core.data.tree import Tree
+from teller_core.data.tree import GOLDEN, Tree
 from teller_core.judge.classes import Classes
 from teller_core.judge.places import own_time, place_of, step_rows, symbols
 from teller_core.judge.robust import Float32, UInt64, factorize, grouped
 
 LEAST = 500
 """ns: shorter own times are clock noise (Kineto's clock ticks in microseconds to tens of nanoseconds)."""
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 CLASS = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -82,32 +82,46 @@ class Groups:
 
 def rank_spans(capture: Capture, rank: int, tree: Tree, classes: Classes) -> RankSpans:
     """Group the rows of the rank at position ``rank`` by place and class of step."""
+    let_go(*tree.columns())
     work = capture.work
     mine = np.flatnonzero((work.rank == rank) & (work.row >= 0))
-    step, top = step_rows(len(tree), work.step[mine], work.row[mine], work.row_stop[mine])
-    name, link = symbols(tree.trace)
-    path = tree.paths(link, top)
-    cls = np.append(classes.of, np.int32(0))[step]
-    inside = (step >= 0).astype(np.uint64)
-    key = (path + name.view(np.uint64) * GOLDEN) ^ ((cls.astype(np.uint64) * 2 + inside) * CLASS)
+    step, top = map(kept, step_rows(len(tree), work.step[mine], work.row[mine], work.row_stop[mine]))
+    cls = np.append(classes.of, np.int32(0))
+    key, path = _keys(tree, step, top, cls)
     group, order, first = factorize(key)
     example = order[first]
-    own = own_time(tree)
+    key, path = key[example], path[example]
+    own = kept(own_time(tree))
+    let_go(*tree.columns())
+    value = kept(np.log(np.maximum(own, LEAST).astype(np.float32)))
+    let_go(step, top, own, value)
     return RankSpans(
         rank=rank,
         tree=tree,
         step=step,
         top=top,
         own=own,
-        value=np.log(np.maximum(own, LEAST).astype(np.float32)),
-        group=group,
-        order=order,
-        key=key[example],
-        path=path[example],
-        cls=cls[example],
+        value=value,
+        group=kept(group),
+        order=kept(order),
+        key=key,
+        path=path,
+        cls=cls[step[example]],
         example=example,
         steps=np.bincount(classes.of[np.unique(work.step[mine])], minlength=len(classes.text)).astype(np.int32),
     )
+
+
+def _keys(tree: Tree, step: Int32, top: Int32, cls: Int32) -> tuple[UInt64, UInt64]:
+    """uint64 a row: what tells its group from others, and its chain."""
+    kind, names, links = symbols(tree.trace)
+    path = kept(tree.paths(links[kind], top))
+    key = names[kind].view(np.uint64)
+    key *= GOLDEN
+    key += path
+    key ^= (cls[step].astype(np.uint64) * np.uint64(2) + (step >= 0)) * CLASS
+    let_go(path, step, top, *tree.columns())
+    return key, path
 
 
 def join(ranks: Sequence[RankSpans]) -> Groups:
@@ -121,7 +135,7 @@ def join(ranks: Sequence[RankSpans]) -> Groups:
     passed: list[dict[int, int]] = [{} for _ in ranks]
     runs = [_runs(spans, to) for spans, to in zip(ranks, into, strict=True)]
     return Groups(
-        of=[to[spans.group] for to, spans in zip(into, ranks, strict=True)],
+        of=[kept(to[spans.group]) for to, spans in zip(into, ranks, strict=True)],
         runs=runs,
         calls=_calls(ranks, into, runs, len(first)),
         places=[_place(ranks[rank], index, passed[rank]) for rank, index in example],

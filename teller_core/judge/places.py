@@ -14,9 +14,9 @@ PLACE_LENGTH = 240
 BETWEEN = " > "
 
 
-def symbols(trace: Trace) -> tuple[Int64, Int64]:
-    """int64 a row: a number for its plain name (never 0), and the same as a link of chains: 0 for Python frames that are
-    no modules.
+def symbols(trace: Trace) -> tuple[Int32, Int64, Int64]:
+    """``kind`` int32 a row; and a kind each, int64: a number for its plain name (never 0), and the same as a link of chains:
+    0 for Python frames that are no modules.
     """
     kind = trace.name * np.int32(KINDS) + trace.layer
     used = np.flatnonzero(np.bincount(kind, minlength=KINDS * len(trace.names)))
@@ -25,8 +25,7 @@ def symbols(trace: Trace) -> tuple[Int64, Int64]:
     frame = np.array([is_frame(trace.names[n], layer) for n, layer in kinds], dtype=np.bool_)
     lookup = np.zeros(KINDS * len(trace.names), dtype=np.int32)
     lookup[used] = np.arange(len(used), dtype=np.int32)
-    index = lookup[kind]
-    return table[index], np.where(frame, 0, table)[index]
+    return lookup[kind], table, np.where(frame, 0, table)
 
 
 def place_of(tree: Tree, row: int, top: int, path: int, passed: dict[int, int]) -> str:
@@ -90,7 +89,8 @@ def own_time(tree: Tree) -> Int64:
     if not len(device):
         return own
     order = device[np.lexsort((trace.start[device], trace.lane[device]))]
-    start, end, lane = trace.start[order], trace.end[order], trace.lane[order].astype(np.int64)
+    start, lane = trace.start[order], trace.lane[order].astype(np.int64)
+    end = start + trace.dur[order]
     zero = int(start.min())
     shift = lane * (int(end.max()) - zero + 1)  # lanes one after another: one running maximum serves all of them
     reach = np.maximum.accumulate(end - zero + shift)

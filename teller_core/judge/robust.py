@@ -42,12 +42,15 @@ def grouped(group: Int32 | Int64, value: Float32, groups: int) -> Grouped:
 
     The bits of a float that is not negative order as the float does, so one sort of integers does both.
     """
-    packed = (group.astype(np.int64) << 32) | value.view(np.int32).astype(np.int64)
+    packed = group.astype(np.int64)
+    packed <<= 32
+    packed |= value.view(np.int32)
     packed.sort()
     count = np.bincount(group, minlength=groups)
     offset = np.zeros(groups + 1, dtype=np.int64)
     np.cumsum(count, out=offset[1:])
-    return Grouped((packed & 0x7FFFFFFF).astype(np.int32).view(np.float32), offset)
+    packed &= 0x7FFFFFFF
+    return Grouped(packed.astype(np.int32).view(np.float32), offset)
 
 
 def medians(group: Int32 | Int64, value: Float32, groups: int) -> tuple[Float64, Float64, Int64]:

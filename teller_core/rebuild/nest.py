@@ -11,9 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from teller_core.data.long_columns import Column, kept, let_go
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import NO_LINK, Layer, Trace
 from teller_core.data.tree import ROOT, Tree
+
+COLUMNS = ("start", "dur", "name", "lane", "category", "layer", "link", "arg")
 
 
 def nest(trace: Trace) -> Tree:
@@ -45,6 +48,7 @@ def nest(trace: Trace) -> Tree:
     row, parent, stop = spare, _empty(len(trace)), _empty(len(trace))
     nesting.place(order, hosts, over, room[:3], after, row, parent, stop)
     del order, over, after, until, heap, keys, calls, room, launched
+    parent, stop = kept(parent), kept(stop)
     return Tree(_permuted(trace, row), parent, stop, int(crossings), int(unlaunched))
 
 
@@ -68,14 +72,10 @@ def _call_table(trace: Trace) -> tuple[Int64, Int32]:
 
 
 def _permuted(trace: Trace, row: Int32) -> Trace:
-    return replace(
-        trace,
-        start=trace.start[row],
-        dur=trace.dur[row],
-        name=trace.name[row],
-        lane=trace.lane[row],
-        category=trace.category[row],
-        layer=trace.layer[row],
-        link=trace.link[row],
-        arg=trace.arg[row],
-    )
+    return replace(trace, **{name: _taken(getattr(trace, name), row) for name in COLUMNS})
+
+
+def _taken(column: Column, row: Int32) -> Column:
+    taken = kept(column[row])
+    let_go(column, taken)
+    return taken

@@ -1,0 +1,56 @@
+"""Columns of very long traces: they lie in files, so that a capture may be longer than memory.
+
+The files have no name, so nothing of them is left when the process ends, however it ends. They are made where the system
+keeps temporary files (the environment's TMPDIR says where). The system may drop the pages of a column from memory at any
+time, and reads them back when they are used.
+"""
+
+import mmap
+from collections.abc import Sequence
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+LONG = 3 << 20
+"""Rows above which a column is kept in a file: below, an import takes some 700 MB at most, and files would only cost time."""
+
+Column = npt.NDArray[Any]
+
+
+def kept(column: Column) -> Column:
+    """``column`` itself or, where it is long, one with the same content in a file. Errors: OSError for a full disk."""
+    return column if len(column) <= LONG else mapped(spool([column]), column.dtype)
+
+
+def spool(parts: Sequence[Column], file: BinaryIO | None = None) -> BinaryIO:
+    """A file with ``parts`` one after another, behind what ``file`` holds already. Errors: OSError for a full disk."""
+    behind = cast(BinaryIO, TemporaryFile(prefix="teller-")) if file is None else file  # noqa: SIM115 - `mapped` closes it
+    for part in parts:
+        part.tofile(behind)
+    return behind
+
+
+def mapped(file: BinaryIO, dtype: "np.dtype[Any]") -> Column:
+    """All of ``file``, which is closed, as a column that can be written to."""
+    with file:
+        file.flush()
+        return np.frombuffer(mmap.mmap(file.fileno(), 0), dtype=dtype)
+
+
+def let_go(*columns: Column) -> None:
+    """Drop the pages of those ``columns`` that lie in files from this process's memory. Their content stays."""
+    for column in columns:
+        file = file_of(column)
+        if file is not None and hasattr(mmap, "MADV_DONTNEED"):  # Windows has no such call
+            file.madvise(mmap.MADV_DONTNEED)
+
+
+def file_of(column: Column) -> mmap.mmap | None:
+    """The file in which ``column`` lies, None where it lies in memory."""
+    base: object = column
+    while isinstance(base, np.ndarray):
+        base = cast(object, base.base)
+    below = base.obj if isinstance(base, memoryview) else base
+    return below if isinstance(below, mmap.mmap) else None
