@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+DIGITS = 6
+"""Of a rank. What was stored may be damaged."""
+
 
 def spelled(ranks: Iterable[int]) -> str:
     """``ranks`` in order, runs of them as ``first-last``."""
@@ -19,6 +22,7 @@ def ranks_of(text: str) -> frozenset[int]:
     ranks: set[int] = set()
     for part in text.split(","):
         low, _, high = part.partition("-")
-        if low.isdecimal() and (not high or high.isdecimal()):
-            ranks.update(range(int(low), int(high or low) + 1))
+        high = high or low
+        if low.isdecimal() and high.isdecimal() and len(high) <= DIGITS:
+            ranks.update(range(int(low), int(high) + 1))
     return frozenset(ranks)

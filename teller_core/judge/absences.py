@@ -15,6 +15,8 @@ SURE = (COUNTED, SAMPLED, HINTED)
 """Confidence by how the first cause is known: collectives, point-to-point calls, a dump that is not there."""
 WENT_ON_NS = 1_000_000_000
 """ns after the first rank called: where the service ran another step sooner than this, the missing rank came after all."""
+MOST = 16
+"""Findings of a kind: where more ranks are missing, the first of them says how many."""
 NO_CLAIM = "what did not happen has no length that its end would save"
 
 
@@ -22,17 +24,15 @@ def findings(capture: Capture) -> list[Finding]:
     """First causes among the ranks that others wait for, circles of waiting, calls that do not fit, and ranks that stalled."""
     table, differing = capture.absences, capture.disagreements
     first = firsts(table)
-    missing = [
-        _missing(table, rank, rows, first, differing)
-        for rank, rows in first.rows.items()
-        if went_on(capture, int(table.since[rows[0]])) == UNKNOWN
-    ]
-    circles = [_circle(table, circle) for circle in first.circles]
-    odd = [_mismatch(differing, row) for row in _rows(differing, "other_call")]
-    stalled = [
-        _stalled(differing, row) for row in _rows(differing, "not_ended") if differing.rank[row] not in first.rows
-    ]
-    return sorted([*odd, *missing, *circles, *stalled], key=lambda finding: -finding.confidence)
+    absent = [rank for rank, rows in first.rows.items() if went_on(capture, int(table.since[rows[0]])) == UNKNOWN]
+    missing = [_missing(table, rank, first.rows[rank], first, differing) for rank in absent[:MOST]]
+    circles = [_circle(table, circle) for circle in first.circles[:MOST]]
+    odd = [_mismatch(differing, row) for row in _rows(differing, "other_call")[:MOST]]
+    stalled = [row for row in _rows(differing, "not_ended") if int(differing.rank[row]) not in first.rows]
+    if len(absent) > MOST:
+        missing[0].evidence.append(_number("ranks that others wait for like this one", len(absent), unit="ranks"))
+    without_end = [_stalled(differing, row) for row in stalled[:MOST]]
+    return sorted([*odd, *missing, *circles, *without_end], key=lambda finding: -finding.confidence)
 
 
 def went_on(capture: Capture, since: int) -> int:
@@ -56,7 +56,7 @@ def _missing(table: Absences, rank: int, rows: Sequence[int], first: Firsts, dif
     evidence = [
         _number("the collective of its group that it did not call", table.sequence[row], what(table, row)),
         _number(f"ranks that waited there: {table.waiters[row]}", table.waiting[row], unit="ranks"),
-        _number("ranks known to be held up behind it", len(first.held[rank]), unit="ranks"),
+        _number("ranks known to be held up behind it", len(first.held(rank)), unit="ranks"),
         *_silence(table, row),
     ]
     groups = {table.group[other] for other in rows}

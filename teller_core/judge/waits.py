@@ -20,14 +20,18 @@ Edges = Mapping[int, Mapping[int, int]]
 class Firsts(NamedTuple):
     """``level``: 0 where collectives tell it for certain, 1 where only point-to-point calls do, 2 where nothing is certain.
 
-    ``rows``: of each first cause, its rows of Absences; ``held``: who waits for it, directly or through others; ``circles``:
-    around each circle in which ranks wait for one another, each rank and the row of Absences in which it waits.
+    ``rows``: of each first cause, its rows of Absences; ``circles``: around each circle in which ranks wait for one another,
+    each rank and the row of Absences in which it waits; ``behind``: who waits for each rank.
     """
 
     level: int
     rows: Mapping[int, list[int]]
-    held: Mapping[int, frozenset[int]]
     circles: list[list[tuple[int, int]]]
+    behind: Mapping[int, set[int]]
+
+    def held(self, rank: int) -> frozenset[int]:
+        """Who waits for ``rank``, directly or through others."""
+        return _reached(self.behind, [rank]) - {rank}
 
 
 def firsts(absences: Absences) -> Firsts:
@@ -35,15 +39,13 @@ def firsts(absences: Absences) -> Firsts:
     level, rows = next(((level, rows) for level, rows in enumerate(_levels(absences)) if rows), (0, list[int]()))
     edges = _edges(absences, rows)
     missing = {int(absences.rank[row]) for row in rows}
-    roots = sorted(missing - set(edges))
-    behind = _backward(edges)
-    all_behind = _backward(_edges(absences, range(len(absences.name))))
-    own = {root: [row for row in range(len(absences.name)) if int(absences.rank[row]) == root] for root in roots}
-    sure = set(rows)
-    own = {root: sorted(mine, key=lambda row: (row not in sure, row)) for root, mine in own.items()}
-    held = {root: _reached(all_behind, root) - {root} for root in roots}
-    free = frozenset[int]().union(*(_reached(behind, root) for root in roots))
-    return Firsts(level, own, held, _circles(edges, missing - free, behind))
+    roots, sure, behind = missing - set(edges), set(rows), _backward(edges)
+    own: defaultdict[int, list[int]] = defaultdict(list)
+    for row in sorted(range(len(absences.name)), key=lambda row: (row not in sure, row)):
+        if int(absences.rank[row]) in roots:
+            own[int(absences.rank[row])].append(row)
+    circles = _circles(edges, missing - _reached(behind, roots), behind)
+    return Firsts(level, own, circles, _backward(_edges(absences, range(len(absences.name)))))
 
 
 def _levels(absences: Absences) -> list[list[int]]:
@@ -67,9 +69,10 @@ def _backward(edges: Edges) -> dict[int, set[int]]:
     return dict(behind)
 
 
-def _reached(following: Mapping[int, Iterable[int]], start: int) -> frozenset[int]:
-    """``start`` and all that can be reached from it."""
-    seen, left = {start}, [start]
+def _reached(following: Mapping[int, Iterable[int]], starts: Iterable[int]) -> frozenset[int]:
+    """``starts`` and all that can be reached from them."""
+    left = list(starts)
+    seen = set(left)
     while left:
         new = set(following.get(left.pop(), ())) - seen
         seen |= new
@@ -87,5 +90,5 @@ def _circles(edges: Edges, stuck: Iterable[int], behind: Mapping[int, Iterable[i
             at = min(edges[at])
         ring = list(path)[list(path).index(at) :]
         circles.append([(rank, edges[rank][ring[(k + 1) % len(ring)]]) for k, rank in enumerate(ring)])
-        left -= _reached(behind, at)
+        left -= _reached(behind, [at])
     return circles

@@ -6,6 +6,7 @@ that collective. Of each rank and group the first such collective counts: what w
 """
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -24,6 +25,8 @@ PAIR = re.compile(r"\b(?P<kind>send|recv) (?P<own>\d{1,6})(?:->|<-)(?P<peer>\d{1
 ASTRAY = 16
 """Where others have left this many collectives more than a rank has called, its dump is older than theirs and tells nothing:
 those that nobody waits in, as broadcasts seen from their root, are fewer before the next one that all must come to."""
+MOST_SUSPECTS = 64
+"""More ranks than this without a dump are not called missing: it says nothing of any one of them."""
 
 
 class _Absence(NamedTuple):
@@ -43,33 +46,48 @@ def absences(rings: Rings, stalled: frozenset[int]) -> Absences:
     old = _astray(rings)
     rows: list[_Absence] = []
     for group, ring in rings.groups.items():
-        rows += _of_group(group, ring, rings)
-        rows += _of_pairs(group, ring, rings, stalled)
+        suspects = _suspects(group, rings)
+        rows += _of_group(group, ring, rings, suspects)
+        rows += [
+            row for row in _of_pairs(group, ring, rings, stalled) if row.rank in rings.dumped or row.rank in suspects
+        ]
     rows = [row._replace(certain=row.certain and row.rank not in old) for row in rows]
     return _table(sorted(rows, key=lambda row: (not known(row.since), row.since, row.group, row.rank)), rings)
 
 
+def _suspects(group: Group, rings: Rings) -> frozenset[int]:
+    """Members without a dump, where most have one: who died writes none, but who did not collect them has none either."""
+    without = frozenset(group.members) - rings.dumped
+    return without if len(without) <= MOST_SUSPECTS and 2 * len(without) < len(group.members) else frozenset()
+
+
 def _astray(rings: Rings) -> frozenset[int]:
     """Ranks whose dump was written long before those of others."""
-    return frozenset(
-        rank
-        for ring in rings.groups.values()
-        for rank, called in ring.called.items()
-        if max(ring.ended.values(), default=-1) > called + ASTRAY
-    )
+    astray: set[int] = set()
+    for ring in rings.groups.values():
+        furthest = max(ring.ended.values(), default=-1)
+        astray |= {rank for rank, called in ring.called.items() if furthest > called + ASTRAY}
+    return frozenset(astray)
 
 
-def _of_group(group: Group, ring: Ring, rings: Rings) -> Iterator[_Absence]:
+def _of_group(group: Group, ring: Ring, rings: Rings, suspects: frozenset[int]) -> Iterator[_Absence]:
     """The first collective of the group that each rank is missing from."""
     waits = _waits(ring)
-    everyone = set(group.members) or set(ring.called)
-    for rank in sorted(everyone):
-        reached = ring.called.get(rank, -1)
-        for sequence in sorted(sequence for sequence in waits if sequence > reached):
-            absence = _absence(group, ring, rings, rank=rank, sequence=sequence, waiters=waits[sequence] - {rank})
-            if absence is not None:
-                yield absence
-                break
+    left = sorted(sequence for sequence in waits if not _has_ended(ring, sequence, waits[sequence]))
+    everyone = set(group.members) & rings.dumped or set(ring.called)
+    for rank in sorted(everyone | suspects):
+        behind = bisect_right(left, ring.called.get(rank, -1))
+        if behind == len(left):
+            continue
+        sequence = left[behind]
+        if rank in suspects and any(ring.called.get(other, -1) < sequence for other in everyone):
+            continue  # those that are known to be missing explain it
+        fact = min((ring.calls[waiter][sequence] for waiter in waits[sequence]), key=_when)
+        since = min(_when(calls[sequence]) for calls in ring.calls.values() if sequence in calls)
+        # Without an entry or a status of its own in the group, a rank that kept older calls than this has not made it.
+        remembers = rank in ring.called or rings.first.get(rank, since) < since
+        certain = rank in rings.dumped and remembers
+        yield _Absence(group, ring.description, fact, rank, since, waits[sequence], certain)
 
 
 def _waits(ring: Ring) -> dict[int, frozenset[int]]:
@@ -82,27 +100,11 @@ def _waits(ring: Ring) -> dict[int, frozenset[int]]:
     return {sequence: frozenset(ranks) for sequence, ranks in waits.items()}
 
 
-def _absence(
-    group: Group, ring: Ring, rings: Rings, *, rank: int, sequence: int, waiters: frozenset[int]
-) -> _Absence | None:
-    """That ``rank`` is missing; None where somebody left the collective, or others that are known to be missing explain it."""
-    fact = min((ring.calls[waiter][sequence] for waiter in waiters), key=_when, default=None)
-    if fact is None or _has_ended(ring, sequence, fact):
-        return None
-    dumped = rank in rings.dumped
-    if not dumped and any(ring.called.get(other, -1) < sequence for other in group.members if other in rings.dumped):
-        return None
-    since = min((_when(calls[sequence]) for calls in ring.calls.values() if sequence in calls), default=UNKNOWN)
-    # Without an entry or a status of its own in the group, a rank that kept older calls than this has not made it.
-    remembers = rank in ring.called or rings.first.get(rank, since) < since
-    return _Absence(group, ring.description, fact, rank, since, waiters, dumped and remembers)
-
-
-def _has_ended(ring: Ring, sequence: int, fact: CollectiveFact) -> bool:
+def _has_ended(ring: Ring, sequence: int, waiters: frozenset[int]) -> bool:
     """Whether anybody left the collective, of those that nobody leaves before all have come: a broadcast's root may, say."""
-    kind = kind_of(fact.name)
+    kind = kind_of(ring.calls[min(waiters)][sequence].name)
     synchronous = kind is not None and kind.synchronous
-    return synchronous and any(ended >= sequence for ended in ring.ended.values())
+    return synchronous and max(ring.ended.values(), default=-1) >= sequence
 
 
 def _when(fact: CollectiveFact) -> int:

@@ -5,7 +5,7 @@ it is told from everything a rank's dumps say how far it had come, and nothing f
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,8 +60,7 @@ def rings(recording: Recording, ranks: Sequence[Rank], problems: Counter[str]) -
     problems["ranks_told_twice"] += len(taken)
     if taken:
         return Rings({}, frozenset(), {}, {})
-    groups: dict[Group, Ring] = {}
-    names = _members_by_name(recording)
+    names = _Names(recording)
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for fact in recording.collectives:
@@ -71,13 +70,13 @@ def rings(recording: Recording, ranks: Sequence[Rank], problems: Counter[str]) -
         problems["collectives_of_unknown_rank"] += rank is None
         if rank is None:
             continue
-        _add(groups.setdefault(_group(fact, names), Ring()), rank, fact)
+        _add(names.ring(fact), rank, fact)
         if known(fact.time):
             first[rank] = min(first.get(rank, fact.time), fact.time)
             last[rank] = max(last.get(rank, fact.time), fact.time)
-    _add_statuses(recording, groups, names, number)
+    _add_statuses(recording, names, number)
     dumped = frozenset(rank for rank in number.values() if rank is not None)
-    return Rings(groups, dumped, first, last)
+    return Rings(names.rings, dumped, first, last)
 
 
 def _key(process: Process) -> tuple[str, int, int | None]:
@@ -96,23 +95,29 @@ def _numbers(recording: Recording, ranks: Sequence[Rank]) -> dict[tuple[str, int
     }
 
 
-def _members_by_name(recording: Recording) -> dict[str, set[tuple[int, ...]]]:
-    names: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
-    rows: Iterable[tuple[str, Sequence[int]]] = (
-        (row.group, row.members) for rows in (recording.collectives, recording.groups) for row in rows
-    )
-    for name, members in rows:
-        if members:
-            names[name].add(tuple(members))
-    return names
+class _Names:
+    """The groups of a recording by name and members. Members are looked at once, however many rows share them."""
+
+    def __init__(self, recording: Recording) -> None:
+        lists: dict[tuple[str, int], Sequence[int]] = {}
+        rows: Sequence[CollectiveFact | GroupStatus] = [*recording.collectives, *recording.groups]
+        for row in rows:
+            lists.setdefault((row.group, id(row.members)), row.members)
+        told: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
+        for (name, _), members in lists.items():
+            if members:
+                told[name].add(tuple(members))
+        self.groups = {key: Group(key[0], _members(members, told[key[0]])) for key, members in lists.items()}
+        self.rings: dict[Group, Ring] = {group: Ring() for group in self.groups.values()}
+        self.of_key = {key: self.rings[group] for key, group in self.groups.items()}
+
+    def ring(self, row: CollectiveFact | GroupStatus) -> Ring:
+        return self.of_key[row.group, id(row.members)]
 
 
-def _group(row: CollectiveFact | GroupStatus, names: Mapping[str, set[tuple[int, ...]]]) -> Group:
+def _members(members: Sequence[int], told: set[tuple[int, ...]]) -> tuple[int, ...]:
     """Several groups may have one name: members tell them apart. A dump without members means the only one of the name."""
-    members = tuple(row.members)
-    if not members and len(names.get(row.group, ())) == 1:
-        members = next(iter(names[row.group]))
-    return Group(row.group, members)
+    return tuple(members) if members or len(told) != 1 else next(iter(told))
 
 
 def _add(ring: Ring, rank: int, fact: CollectiveFact) -> None:
@@ -130,15 +135,11 @@ def _add(ring: Ring, rank: int, fact: CollectiveFact) -> None:
 
 
 def _add_statuses(
-    recording: Recording,
-    groups: dict[Group, Ring],
-    names: Mapping[str, set[tuple[int, ...]]],
-    number: Mapping[tuple[str, int, int | None], int | None],
+    recording: Recording, names: _Names, number: Mapping[tuple[str, int, int | None], int | None]
 ) -> None:
     """Statuses count collectives and point-to-point calls alike: those of a group that has both say nothing of either."""
     for status in recording.groups:
-        rank = number[_key(status.process)]
-        ring = groups.setdefault(_group(status, names), Ring())
+        rank, ring = number[_key(status.process)], names.ring(status)
         if rank is None or ring.pairs:
             continue
         ring.description = ring.description or status.description

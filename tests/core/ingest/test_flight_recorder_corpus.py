@@ -93,7 +93,8 @@ def test_the_guilty_ranks_are_the_first_causes(folder: Path) -> None:
         # What each rank gives to an all-to-all is its own: the reference shows one of them.
         assert table.elements[row] % expected.shape[1] == 0
         assert table.certain[row] and not table.point_to_point[row]
-        assert all(other_rank != rank for other_rank in found.held[rank])
+        assert rank not in found.held(rank)
+        assert len(found.held(rank)) >= len(found.behind[rank]) > 2
     assert set(other.rank.tolist()) | set(found.rows) == set(expected.injected)
 
 

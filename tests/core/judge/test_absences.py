@@ -52,6 +52,14 @@ def test_a_rank_without_a_dump_is_a_hint() -> None:
     assert "it left no dump, or one that forgot the call: None" in said(finding)
 
 
+def test_of_many_missing_ranks_the_first_say_how_many_there_are() -> None:
+    groups = {"0": list(range(100))}
+    dumps = {rank: dump(groups, [*BEFORE, *([entry("0", 2, 90)] if rank < 60 else [])]) for rank in range(100)}
+    found = findings(rebuild(recorded(dumps), [], capture_id="c", name="n"))
+    assert [finding.rank for finding in found] == list(range(60, 76))
+    assert said(found[0])[-1] == "ranks that others wait for like this one: 40.0"
+
+
 def test_a_different_call_is_blamed_on_the_rank_that_is_alone_with_it() -> None:
     frames = [{"name": "step", "filename": "/app/decode.py", "line": 12}]
     (finding,) = findings(captured(rest=[entry("0", 2, 9)], r1=[entry("0", 2, 9, "nccl:broadcast", frames=frames)]))

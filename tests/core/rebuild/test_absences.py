@@ -1,5 +1,6 @@
 """Ranks that did not come to a collective are told from who came, in any window that the recorders kept."""
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -66,6 +67,23 @@ def test_a_rank_without_a_dump_is_suspected_where_all_others_came() -> None:
     assert missing(table) == [(1, "0", 2, "0", True)]
 
 
+def test_ranks_are_not_suspected_for_dumps_that_nobody_collected() -> None:
+    groups = {"0": list(range(16))}
+    pending = dump(groups, [*ended("0", 1), entry("0", 2, 9)])
+    assert missing(judged(recorded({3: pending}))[0]) == []
+    assert missing(judged(recorded(dict.fromkeys(range(8), pending)))[0]) == []
+    assert len(missing(judged(recorded(dict.fromkeys(range(9), pending)))[0])) == 7
+
+
+def test_a_dump_of_fifty_thousand_ranks_and_many_calls_takes_no_longer_than_reading_it() -> None:
+    groups = {str(group): list(range(50_000)) for group in range(10)}
+    calls = [entry(str(n % 10), n, n) for n in range(20_000)]
+    begun = time.process_time()
+    absent, other = judged(recorded({3: dump(groups, calls)}))
+    assert (missing(absent), other.kind) == ([], [])
+    assert time.process_time() - begun < 15
+
+
 def test_dumps_that_were_written_one_after_the_other_name_nobody() -> None:
     groups = {"0": [0, 1]}
     early = [*ended("0", 3), entry("0", 4, 4)]
@@ -96,7 +114,7 @@ def test_a_rank_that_is_missing_because_it_waits_elsewhere_is_not_the_first_caus
     assert missing(table) == [(2, "b", 2, "1", True), (1, "a", 2, "0", True)]
     found = firsts(table)
     assert list(found.rows) == [2]
-    assert found.held == {2: frozenset({0, 1})}
+    assert found.held(2) == {0, 1}
     assert found.circles == []
 
 
