@@ -83,8 +83,9 @@ def bound_clocks(
         return list(ranks), Clocks(of, np.zeros((0, 0), dtype=np.int64))
     first = np.array([places.index(where) for where in order], dtype=np.int64)
     same = apart[np.ix_(first, first)]
+    drift = _window(met, of, [_is_local(ranks[places.index(where)]) for where in order]) * DRIFT_PPM // 10**6
     grain = _grains(met, of, len(order))
-    upper, wrong = _closed(_constraints(met, of, same, grain))
+    upper, wrong = _closed(_constraints(met, of, same, grain, drift))
     problems["clocks_contradict_collectives"] += len(wrong)
     shift = _shifts(upper)
     told: list[Rank] = []
@@ -100,7 +101,7 @@ def _is_local(rank: Rank) -> bool:
     return rank.tree is not None and rank.tree.trace.origin.clock != "unix"
 
 
-def _constraints(met: Sequence[Together], of: Int64, same: Int64, grain: Int64) -> Int64:
+def _constraints(met: Sequence[Together], of: Int64, same: Int64, grain: Int64, drift: int) -> Int64:
     """int64 (processes, processes): the bounds that the meetings, and sharing a machine, give directly."""
     upper = np.full(same.shape, UNBOUNDED, dtype=np.int64)
     for group in met:
@@ -109,23 +110,20 @@ def _constraints(met: Sequence[Together], of: Int64, same: Int64, grain: Int64) 
             start, end = group.start[block], group.start[block] + group.dur[block]
             between = (end[:, :, None] - start[:, None, :]).min(axis=0) + 2 * grain[p][:, None]
             np.minimum.at(upper, tuple(np.ix_(p, p)), between)
-    drift = _window(met, of) * DRIFT_PPM // 10**6
     upper = np.where((same == UNKNOWN) & (upper < UNBOUNDED), upper + drift, upper)
     upper = np.where(same == UNKNOWN, upper, np.minimum(upper, same))
     np.fill_diagonal(upper, 0)
     return upper
 
 
-def _window(met: Sequence[Together], of: Int64) -> int:
-    """ns from the first to the last meeting of whichever process met the longest, by its own clock."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
+def _window(met: Sequence[Together], of: Int64, local: Sequence[bool]) -> int:
+    """ns from the first to the last meeting; of clocks of an unknown zero, of the process that met the longest."""
+    spans: defaultdict[int, list[int]] = defaultdict(list)
     for group in met:
-        if len(group.start):
-            low, high = group.start.min(axis=0).tolist(), group.start.max(axis=0).tolist()
-            for k, p in enumerate(of[list(group.rank)].tolist()):
-                first[p], last[p] = min(first.get(p, low[k]), low[k]), max(last.get(p, high[k]), high[k])
-    return max((last[p] - first[p] for p in first), default=0)
+        low, high = group.start.min(axis=0).tolist(), group.start.max(axis=0).tolist()
+        for k, p in enumerate(of[list(group.rank)].tolist()):
+            spans[p if local[p] else -1] += [low[k], high[k]]
+    return max((max(times) - min(times) for times in spans.values()), default=0)
 
 
 def _grains(met: Sequence[Together], of: Int64, processes: int) -> Int64:
