@@ -117,15 +117,18 @@ def _own(case: Case, life: Life) -> list[_Colored]:
 
 
 def _from_records(case: Case, life: Life) -> list[_Colored]:
-    """Without steps: what the server says of its first and last token."""
+    """Without steps: what the server says of its first and last token, or else its caller of the decoding alone."""
     table = case.capture.requests
     first, last = int(table.first_token[life.request]), int(table.last_token[life.request])
     if last == UNKNOWN:
         last = int(table.finished[life.request])
+    who = "the server says"
+    if first == UNKNOWN and len(seen := case.capture.tokens.of(life.request)):
+        first, last, who = int(seen[0]), int(seen[-1]), "its caller saw them"
     missing = "neither its steps nor the server's times of its tokens are known"
     return [
         _between("own_prefill", life.launched, first, "from its first scheduling to its first token", missing),
-        _between("decode", first, last, "from its first to its last token, as the server says", missing),
+        _between("decode", first, last, f"from its first to its last token, as {who}", missing),
         _Colored("between_own_chunks", None, "which steps served it is unknown"),
     ]
 
