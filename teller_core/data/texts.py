@@ -20,8 +20,6 @@ class Texts(Sequence[str]):
         self._packed: list[bytes] = []
         self._open: list[str] = []
         self._unpacked: dict[int, list[str]] = {}
-        self._press = zstandard.ZstdCompressor(level=1)
-        self._unpress = zstandard.ZstdDecompressor()
         self.extend(texts)
 
     def append(self, text: str) -> None:
@@ -31,7 +29,7 @@ class Texts(Sequence[str]):
             whole = _END.join(self._open)
             if whole.count(_END) != BLOCK - 1:
                 whole = _END.join(text.replace(_END, "") for text in self._open)
-            self._packed.append(self._press.compress(whole.encode("utf-8", "surrogatepass")))
+            self._packed.append(zstandard.compress(whole.encode("utf-8", "surrogatepass"), 1))
             self._open = []
 
     def extend(self, texts: Iterable[str]) -> None:
@@ -61,6 +59,6 @@ class Texts(Sequence[str]):
         if texts is None:
             if len(self._unpacked) >= KEPT:
                 del self._unpacked[next(iter(self._unpacked))]
-            whole = self._unpress.decompress(self._packed[block]).decode("utf-8", "surrogatepass")
+            whole = zstandard.decompress(self._packed[block]).decode("utf-8", "surrogatepass")
             texts = self._unpacked[block] = whole.split(_END)
         return texts

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable, Mapping
 
-from teller_core.judge import rules_absence, rules_comm, rules_host, rules_metrics, rules_scheduler, rules_service
+from teller_core.judge import (
+    rules_absence,
+    rules_comm,
+    rules_host,
+    rules_logs,
+    rules_metrics,
+    rules_scheduler,
+    rules_service,
+)
 from teller_core.judge.evidence import Clue
 from teller_core.judge.scene import Scene
 
@@ -26,12 +34,12 @@ RULES: Mapping[str, Rule] = {
     "comm.straggler_rank": rules_comm.straggler_rank,
     "comm.fabric_fallback": rules_comm.fabric_fallback,
     "comm.rank_missing": rules_absence.rank_missing,
-    "comm.collective_hang": rules_service.collective_hang,
+    "comm.collective_hang": rules_logs.collective_hang,
     "frontend.input_processing": rules_service.input_processing,
     "frontend.detok_stream": rules_service.detok_stream,
     "frontend.gateway_overhead": rules_service.gateway_overhead,
     "comm.kv_transfer": rules_metrics.kv_transfer,
-    "gpu.hw_fault": rules_metrics.hw_fault,
+    "gpu.hw_fault": rules_logs.hw_fault,
     "gpu.clock_throttle": rules_metrics.clock_throttle,
     "lifecycle.cold_start": rules_service.cold_start,
 }

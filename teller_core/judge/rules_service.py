@@ -146,19 +146,6 @@ def graph_miss(scene: Scene) -> Clue | None:
     return Clue("cuda.graph_miss", ns, HINTED, evidence, layer="runtime")
 
 
-def collective_hang(scene: Scene) -> Clue | None:
-    """A worker got no work from the others for a minute, and said so."""
-    lines = scene.case.capture.lines
-    rows = scene.lines("vllm.shm_wait")
-    if not rows:
-        return None
-    seconds = sum(float(json.loads(lines.fields[row]).get("seconds", 0)) for row in rows)
-    ns = min(int(seconds * 1e9), scene.span)
-    evidence = [cost("no progress between the workers", ns, kind="log_line", scope="capture")]
-    evidence += [line_item(scene, row, "a worker waits for the others") for row in rows[:3]]
-    return Clue("comm.collective_hang", ns, COUNTED, evidence, view="horizontal", layer="communication")
-
-
 def _paused(scene: Scene, low: int, high: int) -> int:
     """ns in which the front end stood still for a reason of its own, or the recorder's."""
     pauses = [*scene.case.front_pauses.values(), scene.case.stalls]

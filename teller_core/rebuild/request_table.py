@@ -16,10 +16,11 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.rebuild.legs import LegTimes, is_engine, leg_times
 from teller_core.rebuild.recorded import Part, Parts
 from teller_core.rebuild.requests import Entry
+from teller_core.rebuild.served import Served, ran, served
 from teller_core.rebuild.step_table import FINE_NS
 
 FAILED = frozenset({"aborted"})
-QUEUE_DURATIONS = ("gen_ai.latency.time_in_queue", "vllm.queue_time", "sglang.queue_duration")
+QUEUE_DURATIONS = ("gen_ai.latency.time_in_queue", "vllm.queue_time", "sglang.queue_duration", "tgi.queue_time")
 """Names under which engines report how long a request waited, from queued to first scheduled."""
 CLIENT_TTFT = "vllm.time_to_first_token"
 """From the front end getting the request to its first token (vLLM 0.32)."""
@@ -134,7 +135,8 @@ def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, 
     """What was recorded of a moment, else what the durations of spans say of it."""
     client = entry.client
     fine = client is not None or bool(entry.spans()) or len(parts) > 0
-    received = _fact(entry, ("received",), fine)
+    by_line = served(entry.facts, fine)
+    received = _received(entry, by_line, fine)
     first = _fact(entry, ("first_token",), fine)
     first = first if known(first) else legs.first_token
     if not known(first) and len(server):
@@ -142,11 +144,13 @@ def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, 
     if not known(first) and known(received) and client is not None and CLIENT_TTFT in client.durations:
         first = received + client.durations[CLIENT_TTFT]
     last = int(server[-1]) if len(server) else legs.last_token
-    finished = _fact(entry, ("finished", "aborted"), fine)
+    finished = by_line.end if known(by_line.end) else _fact(entry, ("finished", "aborted"), fine)
     if not known(finished):
         finished = legs.finished if known(legs.finished) else last if done else UNKNOWN
     scheduled = int(_chosen(steps, parts[0].step)) if parts else _fact(entry, ("scheduled",), fine)
+    scheduled = scheduled if known(scheduled) else ran(entry.facts, by_line.end)
     queued = _fact(entry, ("queued", "added"), fine)
+    queued = queued if known(queued) else by_line.inner
     return _Times(
         client_start=client.start if client else legs.sent,
         received=received if known(received) else legs.received,
@@ -158,6 +162,14 @@ def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, 
         client_first=client.token_times[0] if client and client.token_times else legs.client_first,
         client_end=client.end if client else legs.ended,
     )
+
+
+def _received(entry: Entry, by_line: Served, fine: bool) -> int:
+    """By a fine stamp; as a line at its end says; by a coarse one; else when a router passed it on."""
+    exact = _fact(entry, ("received",), True)
+    if known(exact) or not known(by_line.begin):
+        return exact if known(exact) else _fact(entry, ("received", "routed"), fine)
+    return by_line.begin
 
 
 def _fact(entry: Entry, kinds: Sequence[str], fine: bool) -> int:

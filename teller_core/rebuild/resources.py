@@ -10,6 +10,7 @@ import numpy as np
 from teller_core.data.capture import Pauses, Samples
 from teller_core.data.records import Process, Recording
 from teller_core.data.steps import StepWork
+from teller_core.rebuild.served import PER_REQUEST
 
 
 def build_pauses(recording: Recording) -> Pauses:
@@ -67,14 +68,15 @@ def sum_metrics(recording: Recording) -> Mapping[str, float]:
 
 def tier(recording: Recording, work: StepWork, steps: int) -> int:
     """The best tier: 4 a profile overlaps a step; 3 decisions or executions were recorded; 2 steps are known at all;
-    1 request spans or records; 0 logs and metrics."""
+    1 request spans or records, as of an engine that logs what each request took; 0 other logs and metrics."""
     if len(work.row) and bool((work.row >= 0).any()):
         return 4
     if recording.decisions or recording.executions:
         return 3
     if steps:
         return 2
-    return 1 if recording.spans or recording.clients else 0
+    told = recording.spans or recording.clients or any(fact.kind in PER_REQUEST for fact in recording.requests)
+    return 1 if told else 0
 
 
 def _name(process: Process | None) -> str:
