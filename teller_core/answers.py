@@ -4,14 +4,16 @@ Each question reads the rows and spans that its answer needs and leaves the rest
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
 from teller_core.context.moments import Moment, blamed_step
 from teller_core.context.pages import slice_report, span_report
 from teller_core.context.slicing import StepSpans
+from teller_core.data import losses
 from teller_core.data.assessment import Baselines, Candidates, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Meetings, Pauses
 from teller_core.data.readings import Buckets, Readings
@@ -80,7 +82,8 @@ def slow(
     report = slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )
-    return report if cursor else with_service(report, store.rows(found, Buckets), store.rows(found, Readings))
+    report = report if cursor else with_service(report, store.rows(found, Buckets), store.rows(found, Readings))
+    return _with_losses(report, losses.REQUESTS, _problems(store, found))
 
 
 def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> SlowReport:
@@ -88,7 +91,7 @@ def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> S
         trace = store.tree_rows(capture, rank, row, row + 1, ("name",)).trace
         return shorten(trace.names[int(trace.name[0])])
 
-    return horizontal_report(
+    report = horizontal_report(
         capture,
         Sides(
             store.ranks(capture),
@@ -100,6 +103,7 @@ def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> S
         limit=limit,
         cursor=cursor,
     )
+    return _with_losses(report, losses.CLOCKS, _problems(store, capture))
 
 
 def why(
@@ -170,7 +174,8 @@ def explain_operator(store: Store, name: str, *, capture: str | None = None) -> 
     baselines = store.rows(found, Baselines)
     work = store.work(found)
     ranks = [] if not rows.baselines.name else [_rank_spans(store, found, rank, work) for rank in store.traced(found)]
-    return operator_report(name, baselines, ranks, capture=found, suggestions=rows.suggestions)
+    report = operator_report(name, baselines, ranks, capture=found, suggestions=rows.suggestions)
+    return _with_losses(report, losses.SPANS, _problems(store, found))
 
 
 def compare(store: Store, before: str, after: str, *, capture: str | None = None) -> CompareReport:
@@ -184,9 +189,30 @@ def compare(store: Store, before: str, after: str, *, capture: str | None = None
         for key in {one[0], other[0]}
     }
     if one[1] is None or other[1] is None:
-        return compare_captures(views[one[0]], views[other[0]])
+        return _with_both_losses(compare_captures(views[one[0]], views[other[0]]), store, one[0], other[0])
     sides = [RequestView(views[key], number - 1, store.answer(key, number)) for key, number in (one, other) if number]
-    return compare_requests(sides[0], sides[1])
+    return _with_both_losses(compare_requests(sides[0], sides[1]), store, one[0], other[0])
+
+
+Noted = TypeVar("Noted", SlowReport, SliceReport, OperatorReport)
+
+
+def _problems(store: Store, capture: str) -> Mapping[str, int]:
+    return store.report(capture).problems
+
+
+def _with_losses(report: Noted, bears: str, problems: Mapping[str, int]) -> Noted:
+    """``report`` with what was lost in reading that bears on it, behind its note."""
+    return report.model_copy(update={"note": losses.note(problems, {bears}, report.note)})
+
+
+def _with_both_losses(report: CompareReport, store: Store, before: str, after: str) -> CompareReport:
+    """A comparison with what was lost in reading on each side: unequal losses make differences that there were not."""
+    bears = {losses.SPANS, losses.REQUESTS, losses.STEPS}
+    sides = {"before": losses.note(_problems(store, before), bears)}
+    sides |= {"after": losses.note(_problems(store, after), bears)} if after != before else {}
+    said = [f"{side}, {lost}" for side, lost in sides.items() if lost]
+    return report.model_copy(update={"note": "; ".join([*filter(None, [report.note]), *said])})
 
 
 def _windows(store: Store, capture: str) -> list[Window]:
@@ -254,9 +280,10 @@ def _step_slice(
     )
     spans = _profiled(store, capture, moment.work, rank)
     suspects = store.rows(capture, Candidates, "step", step, step + 1)
-    return slice_report(
+    report = slice_report(
         moment, spans, suspects, capture=capture, budget=budget, text=shorten, request=request, note=note
     )
+    return _with_losses(report, losses.SPANS, _problems(store, capture))
 
 
 def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:
@@ -275,7 +302,9 @@ def _span_slice(store: Store, capture: str, rank: int, row: int, budget: int) ->
     step = store.step_of(capture, rank, row)
     low, high = (0, 0) if step is None else (step, step + 1)
     suspects = store.rows(capture, Candidates, "step", low, high)
-    return span_report(StepSpans(rank, row, tree), suspects, capture=capture, step=step, budget=budget, text=shorten)
+    spans = StepSpans(rank, row, tree)
+    report = span_report(spans, suspects, capture=capture, step=step, budget=budget, text=shorten)
+    return _with_losses(report, losses.SPANS, _problems(store, capture))
 
 
 def _rank_spans(store: Store, capture: str, rank: int, work: StepWork) -> RankSpans:

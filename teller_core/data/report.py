@@ -7,20 +7,16 @@ they must sum, and milliseconds (``_ms``) where people read them. Text from trac
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from teller_core.data.report_findings import EvidenceItem as EvidenceItem
+from teller_core.data.report_findings import Finding, Model, View
+from teller_core.data.report_findings import Scope as Scope
 
 Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
 Metric = Literal["e2e", "ttft", "tpot", "itl_max", "slo"]
-View = Literal["vertical", "horizontal"]
-Scope = Literal["this_request", "its_steps", "similar_steps", "capture"]
 MappingWord = Literal["recorded", "inferred", "unknown"]
 Cell = str | int | float | bool | None
-
-
-class Model(BaseModel):
-    """A frozen answer that refuses fields it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class FileReport(Model):
@@ -64,43 +60,6 @@ class JoinReport(Model):
     used: int = Field(description="operators whose shapes come from the execution trace")
     launches: int = Field(description="replays of the graph")
     by_name: bool = Field(description="names agreed; else the order alone told which kernel is which")
-
-
-class EvidenceItem(Model):
-    """Something of the capture that a claim stands on."""
-
-    kind: str = Field(description="span, log_line, step, pause, sample, decision, collective, count")
-    scope: Scope
-    span: str | None = Field(
-        default=None, description="handle of a span: RANK:ROW, its rank by its position in ranks, from 0"
-    )
-    log_line: str | None = Field(default=None, description="FILE:LINE")
-    step: int | None = None
-    name: str | None = None
-    value: float | None = None
-    normal: float | None = None
-    unit: str | None = None
-    untrusted_text: str | None = None
-
-
-class Finding(Model):
-    """One cause, where it struck, and how sure that is."""
-
-    cause: str
-    title: str
-    step: int | None
-    rank: int | None
-    view: View
-    operator: str | None
-    layer: str
-    confidence: float
-    saving_ms: float | None
-    saving_low_ms: float | None
-    saving_high_ms: float | None
-    saving_assumes: str = Field(description="what the saving takes for granted, or why there is none")
-    evidence: list[EvidenceItem]
-    fix: str
-    against: list[str] = Field(description="look-alikes that were considered, and what speaks against them")
 
 
 class CaptureReport(Model):
@@ -259,6 +218,9 @@ class Coverage(Model):
     steps: int | None = Field(description="steps it took part in, null where that is unknown")
     profiled: int
     mapping: MappingWord
+    lost: dict[str, int] = Field(
+        default_factory=dict, description="what was lost on the way and could change this answer, by the problem's name"
+    )
 
 
 class WhyReport(Model):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from teller_core.data import losses
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.causes import cause
@@ -181,7 +182,8 @@ def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:
         about = cause(clues[0].cause)
         return _Said("cause", f"{about.title}: {_plain(ms(clues[0].ns))} ms of it", _sure(view, clues[0], clues))
     if reason := _cannot_tell(view, answers):
-        return _Said("could_not_tell", reason, 0.0)
+        besides = "; besides, some of what was recorded could not be read" if losses.gone(_lost(view)) else ""
+        return _Said("could_not_tell", f"{reason}{besides}", 0.0)
     if reference := view.case.assessment.reference:
         return _Said("normal", f"it took what {reference} says that it should", 0.8)
     return _Said("typical_here", "it took about what its work and its load predict from its peers in this capture", 0.8)
@@ -229,7 +231,19 @@ def _coverage(view: Scene) -> Coverage:
         steps=view.life.taken if mapping != Mapping.UNKNOWN else None,
         profiled=view.profiled,
         mapping="recorded" if mapping == Mapping.RECORDED else "inferred" if mapping == Mapping.INFERRED else "unknown",
+        lost=_lost(view),
     )
+
+
+def _lost(view: Scene) -> dict[str, int]:
+    """What was lost between the files and the capture, and bears on this request."""
+    profiled = view.profiled > 0
+    return view.case.once(f"lost, profiled {profiled}", lambda case: _bearing(case, profiled))
+
+
+def _bearing(case: Case, profiled: bool) -> dict[str, int]:
+    kinds = (losses.REQUESTS, losses.STEPS, losses.CLOCKS, losses.COUNTERS)
+    return losses.bearing(losses.problems_of(case.capture), (*kinds, losses.SPANS) if profiled else kinds)
 
 
 def _resources(view: Scene, earlier: WhyReport | None) -> list[Part]:
@@ -252,4 +266,5 @@ def _not_seen(view: Scene, answers: Answers) -> list[str]:
         (not case.capture.lines.rule, "log lines"),
     ]
     reasons = [f"{name}: {why}" for name, why in answers.why.items() if name not in ("value", "over_slo")]
-    return [what for missing, what in gaps if missing] + reasons
+    lost = [f"lost in reading: {what}" for what in losses.told(_lost(view))]
+    return [what for missing, what in gaps if missing] + reasons + lost

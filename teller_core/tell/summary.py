@@ -1,11 +1,11 @@
 """What a capture holds, in numbers: the report that ``import`` and ``captures`` answer with."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from teller_core.data.capture import Capture, Joined, Rank
+from teller_core.data.losses import problems_of
 from teller_core.data.report import CaptureReport, FileReport, Finding, JoinReport, MappingWord, RankReport
 from teller_core.data.steps import Mapping as Known
 from teller_core.data.table import UNKNOWN
@@ -29,7 +29,7 @@ def capture_report(
         clock_error_ns=_clock_error(capture),
         mapping=mapping_of(capture),
         tier=capture.tier,
-        problems=dict(_problems(capture)),
+        problems=problems_of(capture),
         joined=[_join_report(one) for one in capture.joined],
         redactions=capture.redactions,
         findings=list(findings),
@@ -94,13 +94,3 @@ def _clock_error(capture: Capture) -> int | None:
     """The largest clock error over the ranks, None where one of them has no bound or there is no rank."""
     errors = [rank.clock_error for rank in capture.ranks]
     return None if not errors or UNKNOWN in errors else max(errors)
-
-
-def _problems(capture: Capture) -> Mapping[str, int]:
-    """Every named problem of the capture: those of joining, of its files and of its ranks, added up."""
-    total: Counter[str] = Counter(capture.problems)
-    for read in capture.files:
-        total.update(read.problems)
-    for rank in capture.ranks:
-        total.update(rank.problems)
-    return dict(sorted(total.items()))

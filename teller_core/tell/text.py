@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from teller_core.data.losses import loss
 from teller_core.data.report import (
     CaptureReport,
     CapturesReport,
@@ -260,16 +261,16 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
         ),
     ]
     for file in report.files:
-        other = sum(file.events_other.values())
-        beside = f", {other:,} records of other kinds" if other else ""
+        beside = "".join(f", {count:,} {kind.replace('_', ' ')}" for kind, count in file.events_other.items() if count)
         read = f"{file.format}, {file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
         left = f"not read ({', '.join(file.problems).replace('_', ' ')})"
         lines += wrap(f"{plain(file.name, 120)}: {read if file.format else left}", style, "  ", "    ")
     for one in report.joined:
         lines += wrap(_joined(one), style, "  ", "    ")
     if report.problems:
-        told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in report.problems.items())
-        lines += wrap(f"Problems: {told}", style, "  ", "    ")
+        lines.append("  Lost, or not as it should be:")
+        for name, count in report.problems.items():
+            lines += wrap(f"{loss(name).words} ({count:,})", style, "    - ", "      ")
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
     return lines
