@@ -7,7 +7,7 @@ A duration is kept under its producer's name, as ``nginx.upstream_response_time`
 
 from pathlib import Path
 
-from teller_core.data.records import RequestSpan
+from teller_core.data.records import Interval, RequestSpan
 from teller_core.ingest.access_log_json import json_access
 from teller_core.ingest.access_log_lines import Access, text_access
 from teller_core.ingest.found import Found, Place, Progress
@@ -88,4 +88,6 @@ def _span(access: Access) -> RequestSpan:
         proxy=True,
         error=not 100 <= access.status < FAILED,
         resolution=access.resolution,
+        leg="gateway",
+        intervals=() if access.before is None else (Interval("sent", "received", access.before, "caller"),),
     )

@@ -44,7 +44,9 @@ def _nginx(row: Row) -> Access | None:
     durations = {f"nginx.{key}": ns for key in NGINX_TIMES if (ns := summed(_text(row.get(key)))) is not None}
     method, path = _request(row)
     request = _first(row, NGINX_IDS)
-    return Access("nginx", time - took, time, resolution, zoned, method, path, _status(row), durations, id_of(request))
+    return Access(
+        "nginx", time - took, time, resolution, zoned, method, path, _status(row), durations, request=id_of(request)
+    )
 
 
 def _envoy(row: Row) -> Access | None:
@@ -59,7 +61,19 @@ def _envoy(row: Row) -> Access | None:
     method, path = _request(row)
     request = id_of(_first(row, ("request_id", "x_request_id")))
     trace = id_of(_first(row, ("trace_id", "traceID")))
-    return Access("envoy", time, time + took, resolution, zoned, method, path, _status(row), durations, request, trace)
+    return Access(
+        "envoy",
+        time,
+        time + took,
+        resolution,
+        zoned,
+        method,
+        path,
+        _status(row),
+        durations,
+        request=request,
+        trace=trace,
+    )
 
 
 def _traefik(row: Row) -> Access | None:
@@ -72,7 +86,7 @@ def _traefik(row: Row) -> Access | None:
     method, path = id_of(row.get("RequestMethod")), path_of(_text(row.get("RequestPath")) or "")
     status = scaled(row.get("DownstreamStatus"), 1) or 0
     request = next((id_of(value) for key, value in row.items() if key.lower() == "request_x-request-id"), "")
-    return Access("traefik", time, time + took, resolution, zoned, method, path, status, durations, request)
+    return Access("traefik", time, time + took, resolution, zoned, method, path, status, durations, request=request)
 
 
 _TRAEFIK = (("origin_duration", "OriginDuration"), ("overhead", "Overhead"))
@@ -89,7 +103,16 @@ def _caddy(row: Row) -> Access | None:
     request = id_of(next(iter(cast("list[object]", ids)), None) if isinstance(ids, list) else ids)
     method, path = _request(asked)
     return Access(
-        "caddy", time - took, time, resolution, zoned, method, path, _status(row), {"caddy.duration": took}, request
+        "caddy",
+        time - took,
+        time,
+        resolution,
+        zoned,
+        method,
+        path,
+        _status(row),
+        {"caddy.duration": took},
+        request=request,
     )
 
 

@@ -30,8 +30,6 @@ from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, scaled
 from teller_core.ingest.jsonl import text_of
 from teller_core.ingest.log_stamps import stamp
 
-BEFORE_SERVER = "proxy.before_server"
-"""The duration from a proxy's receipt of a request until it was sent on, where its log tells that."""
 LONGEST = 10**15
 """ns: no request takes longer than twelve days."""
 
@@ -48,6 +46,8 @@ class Access(NamedTuple):
     path: str
     status: int
     durations: dict[str, int]
+    before: int | None = None
+    """ns from the proxy's receipt of the request until it was sent on, where its log tells that."""
     request: str = ""
     """The id that went with it: ``x-request-id``."""
     trace: str = ""
@@ -152,7 +152,7 @@ def _nginx(match: re.Match[str]) -> Access | None:
     request = next((found for key in NGINX_IDS if (found := id_of(said.get(key)))), "")
     durations = {f"nginx.{key}": ns for key in NGINX_TIMES if (ns := summed(said.get(key))) is not None}
     about = (match["method"], path_of(match["path"]), int(match["status"]))
-    return Access("nginx", time - took, time, resolution, zoned, *about, durations, request)
+    return Access("nginx", time - took, time, resolution, zoned, *about, durations, request=request)
 
 
 def _traefik(match: re.Match[str]) -> Access | None:
@@ -179,7 +179,7 @@ def _envoy(match: re.Match[str]) -> Access | None:
     if (served := scaled(tokens[at + 3], NS_PER_MS)) is not None and 0 <= served < LONGEST:
         durations["envoy.upstream_service_time"] = served
     about = (match["method"], path_of(match["path"]), int(match["status"]))
-    return Access("envoy", time, time + took, resolution, zoned, *about, durations, id_of(tokens[at + 6]))
+    return Access("envoy", time, time + took, resolution, zoned, *about, durations, request=id_of(tokens[at + 6]))
 
 
 def _haproxy(match: re.Match[str]) -> Access | None:
@@ -190,12 +190,11 @@ def _haproxy(match: re.Match[str]) -> Access | None:
         return None
     named = zip(("TR", "Tw", "Tc", "Tr", "Ta"), parts, strict=True)
     durations = {f"haproxy.{name}": ns for name, ns in named if ns >= 0}
-    if min(parts[:3]) >= 0:
-        durations[BEFORE_SERVER] = sum(parts[:3])
+    before = sum(parts[:3]) if min(parts[:3]) >= 0 else None
     found = _UUID.search(match["captured"])
     about = (match["method"], path_of(match["path"]), int(match["status"]))
     request = found[0] if found else ""
-    return Access("haproxy", time, time + total, resolution, zoned, *about, durations, request)
+    return Access("haproxy", time, time + total, resolution, zoned, *about, durations, before, request)
 
 
 def _alb(tokens: list[str]) -> Access | None:
@@ -210,8 +209,7 @@ def _alb(tokens: list[str]) -> Access | None:
     durations = {
         f"alb.{name}": ns for name, ns in zip(ALB_TIMES, parts, strict=True) if ns is not None and 0 <= ns < LONGEST
     }
-    if "alb.request_processing_time" in durations:
-        durations[BEFORE_SERVER] = durations["alb.request_processing_time"]
+    before = durations.get("alb.request_processing_time")
     trace = id_of(tokens[17].removeprefix("Root=").partition(";")[0])
     about = (request[0][:10], path_of(request[1]), int(tokens[8][:3]))
-    return Access("alb", start, end, max(resolution, finer), zoned, *about, durations, trace=trace)
+    return Access("alb", start, end, max(resolution, finer), zoned, *about, durations, before, trace=trace)

@@ -118,8 +118,12 @@ def _outer(around: Sequence[RequestSpan], times: LegTimes, problems: Counter[str
             problems["legs_out_of_order"] += 1
             return times
         start, end = min(start, times.received), max(end, times.finished)
-    firsts = [span.start + one.ns for span in around for one in span.intervals if one.end == "client_first"]
-    return times._replace(sent=start, ended=end, client_first=min(firsts, default=UNKNOWN))
+    firsts, passed = (
+        [span.start + one.ns for span in around for one in span.intervals if one.end == moment]
+        for moment in ("client_first", "received")
+    )
+    received = times.received if known(times.received) else max(passed, default=UNKNOWN)
+    return times._replace(sent=start, received=received, ended=end, client_first=min(firsts, default=UNKNOWN))
 
 
 def _placed(span: RequestSpan, problems: Counter[str]) -> Moments:
