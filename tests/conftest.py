@@ -19,6 +19,7 @@ from teller_core.data.report import (
     FileReport,
     Finding,
     ImportReport,
+    LongWait,
     OperatorPlace,
     OperatorReport,
     Part,
@@ -96,6 +97,34 @@ def a_table(limit: int = 20) -> SlowReport:
         total=40,
         next_cursor=str(limit) if limit < 40 else None,
         note="The slowest quarter differs from the rest in queue time (median 900 ms against 12 ms).",
+    )
+
+
+def a_side_by_side(limit: int = 20) -> SlowReport:
+    columns = ["rank", "position", "host", "collectives", "waited_ms", "waited_for_ms", "times_late", "transfer_ms"]
+    wait = LongWait(
+        handle="3:900",
+        kind="all_reduce",
+        untrusted_text="group 0",
+        ranks=64,
+        late_rank=3,
+        late_by_ms=4.5,
+        waited_ms=92.25,
+        transfer_ms=0.5,
+        kept_by="aten::mm",
+        kept_handle="3:880",
+        matched_by="sequence",
+    )
+    return SlowReport(
+        capture=CAPTURE,
+        view="horizontal",
+        metric="e2e",
+        columns=[*columns, "missing", "clock_error_us"],
+        rows=[[at, at, "node-a", 512, 1.5, 90.5, 12, 3.25, 0, 50.0] for at in range(min(limit, 64))],
+        total=64,
+        next_cursor=f"ranks.{limit}" if limit < 64 else None,
+        note="12 of 512 collectives in which ranks met have one that surely came last",
+        waits=[wait.model_copy(update={"handle": f"3:{at}"}) for at in range(limit)],
     )
 
 
@@ -225,7 +254,7 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "open_store": lambda path, read_only, deadline_s: nullcontext(path),
         "import_paths": lambda paths, store, **_: ImportReport(captures=[a_capture()]),
         "list_captures": lambda store: CapturesReport(captures=[a_capture()]),
-        "slow": lambda store, *, limit, **_: a_table(limit),
+        "slow": lambda store, *, limit, view, **_: a_table(limit) if view == "vertical" else a_side_by_side(limit),
         "why": lambda store, request, **_: a_verdict(),
         "causal_slice": lambda store, target, **_: a_slice(),
         "explain_operator": lambda store, name, **_: an_operator(),

@@ -18,15 +18,13 @@ def list_slow_requests(
     limit: Annotated[int, Field(ge=1, le=200)] = 20,
     cursor: Annotated[str | None, Field(description="next_cursor of the page before", max_length=200)] = None,
     capture: Capture = None,
-    view: Annotated[
-        Literal["vertical", "horizontal"], Field(description="requests, or ranks side by side")
-    ] = "vertical",
+    view: Literal["vertical", "horizontal"] = "vertical",
     detail: Detail = "normal",
 ) -> SlowAnswer:
     """The requests of a capture, slowest first, as columns and rows, with what the slow have that the fast have not; and
-    the captures there are. over_slo, over_work and over_load are ratios: against the promise, against what the request's
-    own tokens predict, against what the load predicts. Start here, then call run_rca. view=horizontal: one row a rank, which
-    others waited for most first, and in waits the collectives in which they did; null is what the clocks do not tell."""
+    the captures there are. over_slo, over_work, over_load: times the promise, what its own tokens predict, what the load
+    predicts. Start here, then call run_rca. view=horizontal: a row a rank, the most waited for first; waits: where; null:
+    the clocks do not tell."""
 
     def ask(rows: int) -> SlowReport:
         return verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=rows, cursor=cursor, view=view)

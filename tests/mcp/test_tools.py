@@ -175,3 +175,17 @@ async def test_a_subtree_is_not_suggested_to_itself(connect: Connect) -> None:
         answer = (await client.call_tool("get_causal_slice", {"target": "0:1203"})).structured_content
     assert answer is not None
     assert [call["tool"] for call in answer["next"]] == ["explain_operator"]
+
+
+@pytest.mark.parametrize("detail", ["concise", "normal", "full"])
+async def test_ranks_side_by_side_fit_and_lead_to_what_kept_the_late_one(connect: Connect, detail: str) -> None:
+    async with connect() as client:
+        arguments = {"view": "horizontal", "limit": 64, "detail": detail}
+        result = await client.call_tool("list_slow_requests", arguments)
+        assert result.structured_content is not None
+        answer = result.structured_content
+        assert len(text_of(result)) <= {"concise": 2_500, "normal": 6_000, "full": 19_000}[detail]
+        assert answer["rows"] and answer["columns"][0] == "rank"
+        assert answer["next_cursor"] == (f"ranks.{len(answer['rows'])}" if len(answer["rows"]) < 64 else None)
+        assert answer["next"][0]["arguments"] == {"target": "3:880", "capture": answer["capture"][:12]}
+        assert not (await client.call_tool(answer["next"][0]["tool"], answer["next"][0]["arguments"])).is_error
