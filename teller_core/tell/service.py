@@ -91,9 +91,9 @@ def _measure(buckets: Buckets, name: str) -> ServiceMeasure | None:
     rows = rows[_recorded(buckets.start[rows], buckets.stop[rows])]
     order = rows[np.argsort(buckets.high[rows], kind="stable")]
     low, high = buckets.low[order], buckets.high[order]
-    upto: Int64 = np.cumsum(buckets.count[order])
+    upto = np.cumsum(buckets.count[order], dtype=np.int64)
     total = int(upto[-1])
-    at = [int(np.searchsorted(upto, np.ceil(share * total), "left")) for share in QUANTILES]
+    at = [int(np.searchsorted(upto, share * total, "left")) for share in QUANTILES]
     half, most, nearly_all = (_bound(float(low[i]), float(high[i])) for i in at)
     starts, stops = buckets.start[rows], buckets.stop[rows]
     return ServiceMeasure(
