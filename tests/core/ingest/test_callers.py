@@ -92,7 +92,7 @@ def test_a_benchmark_is_read_as_the_standard_library_counts_it(
 
 
 @given(
-    at=st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1))
+    at=st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)),
     quarters=st.integers(-48, 56),
     took=st.integers(0, 10**7),
 )
