@@ -51,7 +51,11 @@ def rank_shares(ranks: Sequence[Rank], table: Collectives, absences: Absences) -
 def untold(ranks: Sequence[Rank], table: Collectives, meetings: Meetings) -> str:
     """Why it is not told of each collective in ``table`` who came last to it; empty where it is."""
     if len(np.unique(table.rank)) < 2:
-        return "collectives of one rank alone were recorded" if len(table.rank) else "no collective was recorded"
+        return (
+            "collectives of one rank alone were recorded"
+            if len(table.rank)
+            else "no collective was recorded with its times"
+        )
     met = np.unique(table.sequence[table.sequence < len(meetings.kind)])
     open_ = met[meetings.late[met] < 0]
     if not len(open_):

@@ -41,5 +41,5 @@ def _why_none(view: Scene) -> str:
     if len({rank.rank for rank in ranks}) < 2:
         return "one rank was recorded" if ranks else "no rank was recorded"
     if not len(view.case.capture.collectives.rank):
-        return "no collective was recorded"
+        return "no collective was recorded with its times"
     return "no collective was recorded in its steps; the horizontal view shows those of other steps"

@@ -40,7 +40,8 @@ def keyed(
     Problems: ``steps_with_uneven_collectives``, ``collectives_that_cannot_have_met``, ``collectives_in_doubtful_order``.
     """
     calls = _by_number(calls)
-    calls = [call for i in range(len(ranks)) for call in _by_recorder(_of(calls, i), facts.get(i, ()))]
+    of = _by_rank(calls)
+    calls = [call for i in range(len(ranks)) for call in _by_recorder(of[i], facts.get(i, ()))]
     calls = _by_step(calls, ranks, problems)
     calls = _by_order(calls, ranks, apart, problems)
     return _possible(calls, apart, problems)
@@ -59,8 +60,11 @@ def meetings(calls: Iterable[Call]) -> dict[Key, list[Call]]:
     }
 
 
-def _of(calls: Sequence[Call], rank: int) -> list[Call]:
-    return [call for call in calls if call.rank == rank]
+def _by_rank(calls: Sequence[Call]) -> defaultdict[int, list[Call]]:
+    of: defaultdict[int, list[Call]] = defaultdict(list)
+    for call in calls:
+        of[call.rank].append(call)
+    return of
 
 
 def _by_number(calls: Sequence[Call]) -> list[Call]:
