@@ -9,9 +9,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from teller_core.data.report_findings import EvidenceItem as EvidenceItem
+from teller_core.data.report_findings import EvidenceItem as EvidenceItem  # noqa: PLC0414 - part of every answer
 from teller_core.data.report_findings import Finding, Model, View
-from teller_core.data.report_findings import Scope as Scope
+from teller_core.data.report_findings import Scope as Scope  # noqa: PLC0414 - part of every answer
 
 Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
 Metric = Literal["e2e", "ttft", "tpot", "itl_max", "slo"]
