@@ -29,6 +29,11 @@ PHASES = (
 )
 
 
+FRONT = "from the server's receipt to the engine's"
+PLACED = "as lines tell it, or durations if each token was sent on at once"
+"""Without steps, durations of spans tell how long the engine had it, and not how much of the rest was before and after."""
+
+
 class _Colored(NamedTuple):
     phase: str
     time: Spans | None
@@ -143,7 +148,7 @@ def _zones(case: Case, life: Life) -> list[_Colored]:
             life.received,
             "from the start of its caller, or its receipt by a gateway, to the server's receipt",
         ),
-        _between("front_end", life.received, life.queued, "from the server's receipt to the engine's"),
+        _between("front_end", life.received, life.queued, FRONT if len(life.step) else f"{FRONT}, {PLACED}"),
         _between("queue", life.queued, life.launched, "from the engine's receipt to its first step"),
         _between("delivery", life.last, life.end, "from the end of its last step to its end"),
     ]

@@ -44,7 +44,9 @@ def input_processing(scene: Scene) -> Clue | None:
     ]
     if int(table.prompt_tokens[life.request]) >= 0:
         evidence.append(count("prompt tokens", int(table.prompt_tokens[life.request]), unit="tokens"))
-    return Clue("frontend.input_processing", ns - paused, COUNTED, evidence, layer="request")
+    # Of an engine of which only durations are known it is not known either that it did not get it between two steps.
+    sure = COUNTED if len(life.step) else HINTED
+    return Clue("frontend.input_processing", ns - paused, sure, evidence, layer="request")
 
 
 def detok_stream(scene: Scene) -> Clue | None:
@@ -80,7 +82,7 @@ def gateway_overhead(scene: Scene) -> Clue | None:
     whole = phase_ns(scene.phases, "before_server")
     evidence = [
         cost("longer on the way to the server than most requests", before),
-        cost("time between the caller's start and the server's receipt", whole, usual),
+        cost("time between its caller's start, or a gateway's receipt, and the server's", whole, usual),
     ]
     return Clue("frontend.gateway_overhead", before, COUNTED, evidence, layer="request")
 
