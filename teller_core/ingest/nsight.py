@@ -1,4 +1,4 @@
-"""Nsight Systems reports exported to SQLite: ``nsys export --type sqlite``, of schema 2.9 to 3.25 and what is like them.
+"""Nsight Systems reports exported to SQLite: ``nsys export --type sqlite``, of the schemas 2.9 to 3.25 and any between.
 
 Tables and columns are read by name, as far as they are there. The rows of every table are accounted for: kept, counted
 by kind, or counted by what is wrong with them. One trace for each process: correlation ids are numbers of a process, and
