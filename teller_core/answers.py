@@ -31,6 +31,7 @@ from teller_core.data.steps import StepWork
 from teller_core.data.table import take
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.store import Store
+from teller_core.tell.callers import callers_say
 from teller_core.tell.cohorts import what_differs
 from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
 from teller_core.tell.compare_windows import Window, window
@@ -78,7 +79,8 @@ def slow(
         return _horizontal(store, found, limit, cursor)
     kept = "e2e" if metric == "slo" else metric
     page = store.slow_rows(found, kept, limit, cursor)
-    note = what_differs(store.requests(found), store.values(found, kept))
+    requests, values = store.requests(found), store.values(found, kept)
+    note = callers_say(requests, values, store.metrics(found)) or what_differs(requests, values)
     report = slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )

@@ -115,6 +115,12 @@ def read_ranks(con: sqlite3.Connection, key: int) -> list[Rank]:
     return [Rank(**found, tree=None) for found in _records(con, key, "ranks", _RANK)]
 
 
+def read_metrics(con: sqlite3.Connection, key: int) -> dict[str, float]:
+    """``Capture.metrics`` alone."""
+    (stored,) = con.execute("SELECT metrics FROM captures WHERE key = ?", (key,)).fetchone()
+    return json.loads(stored)
+
+
 def read_assessment(con: sqlite3.Connection, key: int) -> Assessment:
     """What judging found by numbers."""
     (reference,) = con.execute("SELECT reference FROM captures WHERE key = ?", (key,)).fetchone()

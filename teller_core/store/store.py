@@ -252,6 +252,11 @@ class Store:
         return questions.slow_rows(self._con, self._key(capture), metric, limit, cursor)
 
     @refusing
+    def metrics(self, capture: str) -> dict[str, float]:
+        """What was counted of the service or by its callers, by name, as far as it stands for the whole capture."""
+        return captures.read_metrics(self._con, self._key(capture))
+
+    @refusing
     def values(self, capture: str, metric: str = "e2e") -> Int64:
         """int64 ns a request, in order: its value of ``metric``, UNKNOWN where it was not measured."""
         return questions.values(self._con, self._key(capture), metric)
