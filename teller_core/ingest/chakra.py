@@ -104,7 +104,7 @@ class Gathered:
         self.found.kept += 1
         row = _operator(node, self.process, self.kept)
         self.found.operators.append(row)
-        self.timed.append(Timed(row, node.said.get("is_cpu_op") is not False, (*node.control, *node.data)))
+        self.timed.append(Timed(row, node.said.get("is_cpu_op") is not False, node.data))
 
     def finish(self, path: Path) -> Found:
         """The operators, and the trace of those with a duration. Errors: FormatError where there is no node."""

@@ -2,7 +2,8 @@
 
 Chakra tells how long an operator took and what it waited for, and in most files not when it began. Where no node has a
 start, each is put at the earliest time that its dependencies and its thread or stream allow: durations are as recorded, the
-places in time follow from the order alone. Such a trace has a clock of its own.
+places in time follow from the order alone. Such a trace has a clock of its own. What a node waited for are its data_deps:
+its ctrl_deps name the operator that called it, which may end after it.
 """
 
 from collections.abc import Sequence

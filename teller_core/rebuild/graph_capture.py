@@ -95,7 +95,7 @@ def replays_of(tree: Tree) -> Iterator[Replay]:
     if not launch.any():
         return
     device = trace.on_device
-    rows = np.flatnonzero(launch[trace.name] & (trace.layer == Layer.RUNTIME) & (tree.stop - np.arange(len(tree)) > 2))
+    rows = np.flatnonzero(launch[trace.name] & (trace.layer == Layer.RUNTIME) & (tree.stop - np.arange(len(tree)) > 1))
     kinds = [
         COPIED if "memcpy" in word else FILLED if "memset" in word else "" for word in map(str.lower, trace.categories)
     ]
