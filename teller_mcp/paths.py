@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from glob import has_magic, iglob
+from itertools import islice
 from pathlib import Path
 
 from mcp.shared.path_security import PathEscapeError, safe_join
@@ -23,7 +25,8 @@ def default_roots(here: Path, home: Path) -> tuple[Path, ...]:
 
 def allowed(paths: Sequence[str], roots: Sequence[Path]) -> list[Path]:
     """``paths``, resolved. Each is absolute or relative to a root, exists, and is a regular file or a folder whose links
-    all stay inside. Raises InputError for one that may not be read and LimitError for too many.
+    all stay inside; or it is a pattern, and all that fits it is such. Raises InputError for one that may not be read and
+    LimitError for too many.
     """
     if not roots:
         raise InputError(
@@ -46,13 +49,34 @@ def _allow(position: int, path: str, roots: Sequence[Path]) -> Path:
     if not inside:
         raise InputError(which, f"it leads out of the {len(roots)} allowed folder(s)", "Give a path below one of them")
     found = next((candidate for candidate in inside if _exists(which, candidate)), None)
+    if found is None and has_magic(path):
+        return _pattern(which, inside, roots)
     if found is None:
         raise InputError(which, "there is no such file or folder", "Check its spelling; it is relative to a --root")
+    _check(which, found, roots)
+    return found
+
+
+def _check(which: str, found: Path, roots: Sequence[Path]) -> None:
     if found.is_dir():
         _check_folder(which, found, roots)
     elif not found.is_file():
         raise InputError(which, "it is neither a regular file nor a folder", "Name a trace or log file")
-    return found
+
+
+def _pattern(which: str, inside: Sequence[Path], roots: Sequence[Path]) -> Path:
+    """The first of some patterns that anything fits: the reader expands it. All that fits has to be inside."""
+    for pattern in inside:
+        fit = [Path(match) for match in islice(iglob(str(pattern), recursive=True), MAX_ENTRIES + 1)]
+        if len(fit) > MAX_ENTRIES:
+            raise LimitError(which, f"over {MAX_ENTRIES} files fit the pattern", "Name the folder of one capture")
+        for match in fit:
+            if not any(match.resolve().is_relative_to(root.resolve()) for root in roots):
+                raise InputError(which, "what fits the pattern leads out of the allowed folders", "Name the files")
+            _check(which, match, roots)
+        if fit:
+            return pattern
+    raise InputError(which, "no file fits the pattern", "Check it; it is relative to a --root")
 
 
 def _exists(which: str, path: Path) -> bool:

@@ -50,7 +50,7 @@ def plan(paths: Sequence[Path], together: bool = False, tell: Tell | None = None
     groups: list[Group] = []
     loose: dict[Path, list[tuple[Path, bool]]] = {}
     for path, named in _paths(paths):
-        if found := _holder(path, tell):
+        if found := _holder(path, named, tell):
             groups += found
         else:
             loose.setdefault(path.parent.absolute(), []).append((path, named))
@@ -62,7 +62,7 @@ def apart(paths: Sequence[Path], tell: Tell | None = None) -> list[Group]:
     """As :func:`plan`, each file named a capture of its own."""
     groups: list[Group] = []
     for path, named in _paths(paths):
-        groups += _holder(path, tell) or [_files(path.parent.absolute(), [(path, named)])]
+        groups += _holder(path, named, tell) or [_files(path.parent.absolute(), [(path, named)])]
     return groups
 
 
@@ -93,8 +93,10 @@ def fitting(pattern: Path, root: Path | None = None) -> list[Path]:
     return sorted(fit)
 
 
-def _holder(path: Path, tell: Tell | None) -> list[Group]:
-    """The captures in a folder or an archive; none where ``path`` is another file."""
+def _holder(path: Path, named: bool, tell: Tell | None) -> list[Group]:
+    """The captures in a folder or an archive; none where ``path`` is another file, or fits a pattern and cannot be read."""
+    if not named and not path.is_dir() and _left_out(path, Path("/")):
+        return []
     if is_folder(path):
         return _folder(path)
     return _archive(path, tell) if is_archive(path) else []

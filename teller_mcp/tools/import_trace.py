@@ -21,14 +21,14 @@ CUTS = (
 def import_trace(
     desk: Desk,
     *,
-    paths: Annotated[list[str], Field(description="relative to an allowed folder")],
+    paths: Annotated[list[str], Field(description="files, folders, archives, patterns, in an allowed folder")],
     together: Annotated[
         bool | None, Field(description="true: one capture; false: one each; default: by folder")
     ] = None,
 ) -> ImportAnswer:
-    """Read what an LLM service left behind: PyTorch profiler traces (.json, .json.gz), vLLM or SGLang logs, a recorded
-    folder. Files recorded together make one capture. Importing again is free and safe. Says what was read, what was not,
-    and how sure the mapping of requests to steps is. Start here if the traces are not imported yet."""
+    """Read what an LLM service left behind: profiler traces, logs, metrics, request spans and records, packed or not.
+    Files recorded together make one capture. Importing again is free and safe. Says what was read and what was not.
+    Start here."""
     files = allowed(paths, desk.roots)
     with desk.store(read_only=False) as (verbs, store):
         report = verbs.import_paths(files, store, together=together)

@@ -39,6 +39,22 @@ def test_a_folder_with_a_link_that_leads_out_is_refused(traces: Path, tmp_path: 
         allowed(["deep"], [traces])
 
 
+def test_a_pattern_is_read_where_all_that_fits_it_is_inside(traces: Path, tmp_path: Path) -> None:
+    for name in ("b.json", "deep/c.json"):
+        (traces / name).parent.mkdir(exist_ok=True)
+        (traces / name).touch()
+    assert allowed(["*.json"], [tmp_path / "none", traces]) == [traces / "*.json"]
+    assert allowed([str(traces / "**" / "*.json")], [traces]) == [traces / "**" / "*.json"]
+    assert allowed(["[ab].json"], [traces]) == [traces / "[ab].json"]
+    with pytest.raises(InputError, match="no file fits the pattern"):
+        allowed(["*.log"], [traces])
+    with pytest.raises(InputError, match="leads out"):
+        allowed(["../*.txt"], [traces])
+    (traces / "out.json").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(InputError, match="what fits the pattern leads out"):
+        allowed(["*.json"], [traces])
+
+
 def test_a_pipe_is_no_trace(traces: Path) -> None:
     os.mkfifo(traces / "pipe")
     with pytest.raises(InputError, match="neither a regular file nor a folder"):

@@ -125,3 +125,55 @@ def test_machines_are_told_apart_by_folder_only_where_several_recorded(tmp_path:
         "n1/cap/host-7.jsonl": "n1",
     }
     assert hosts_of(Group("n0", tmp_path / "n0", [path for path in group.files if "n0" in path.parts])) == {}
+
+
+def test_a_quoted_pattern_stands_for_what_fits_it(tmp_path: Path) -> None:
+    for name in ("a/1.jsonl", "a/2.jsonl", "a/x.txt", "b/c/3.jsonl", "a/.hidden.jsonl"):
+        write(tmp_path / name)
+    (group,) = plan([tmp_path / "a" / "*.jsonl"])
+    assert names(group) == ["1.jsonl", "2.jsonl"] and not group.given
+    assert [names(group) for group in plan([tmp_path / "**" / "*.jsonl"])] == [["1.jsonl", "2.jsonl"], ["3.jsonl"]]
+    assert [names(group) for group in plan([tmp_path / "**"])] == [["1.jsonl", "2.jsonl", "x.txt"], ["3.jsonl"]]
+    assert [group.name for group in plan([tmp_path / "[ab]"])] == ["a", "c"]
+    with pytest.raises(InputError, match="no file fits this pattern"):
+        plan([tmp_path / "*.nothing"])
+
+
+def test_a_name_that_looks_like_a_pattern_and_is_there_is_a_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "[ab].jsonl")
+    write(tmp_path / "a.jsonl")
+    (group,) = plan([path])
+    assert names(group) == ["[ab].jsonl"] and group.given
+
+
+def test_what_fits_a_pattern_and_cannot_be_read_is_left_out_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl")
+    write(tmp_path / "b.jsonl", "")
+    os.mkfifo(tmp_path / "c.jsonl")
+    (tmp_path / "d.jsonl").symlink_to(tmp_path / "gone")
+    (group,) = plan([tmp_path / "*.jsonl"])
+    assert names(group) == ["a.jsonl"]
+    assert {path.name: why for path, why in group.skipped.items()} == {
+        "b.jsonl": "empty_file",
+        "c.jsonl": "no_regular_file",
+        "d.jsonl": "broken_link",
+    }
+
+
+def test_files_that_hold_the_answer_are_never_read(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / "run" / name) for name in ("a.jsonl", "fault_injection.log", "reference_missing_ranks.txt")
+    ]
+    for (group,) in (plan([tmp_path / "run"]), plan(paths), plan([tmp_path / "run" / "*"])):
+        assert names(group) == ["a.jsonl"]
+        assert set(group.skipped.values()) == {"answer_file"}
+    with pytest.raises(InputError, match="left out"):
+        plan(paths[1:2])
+
+
+def test_what_is_left_out_beside_the_captures_of_a_tree_is_told_with_the_first(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "1.jsonl")
+    write(tmp_path / "b" / "2.jsonl")
+    write(tmp_path / ".git" / "HEAD")
+    first, second = plan([tmp_path])
+    assert (list(first.skipped.values()), list(second.skipped.values())) == (["hidden_folder"], [])

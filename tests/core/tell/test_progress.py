@@ -2,7 +2,7 @@
 
 import io
 
-from teller_core.tell.progress import shown_on
+from teller_core.tell.progress import nobody, part_of, shown_on, staged
 
 
 class Terminal(io.StringIO):
@@ -34,3 +34,18 @@ def test_progress_is_not_written_into_files() -> None:
     with shown_on(file) as tell:
         tell("a.json", 1, 2)
     assert file.getvalue() == ""
+
+
+def test_several_captures_have_one_bar_over_all_bytes() -> None:
+    said: list[tuple[str, int, int]] = []
+
+    def tell(stage: str, done: int, total: int) -> None:
+        said.append((stage, done, total))
+
+    second = part_of(tell, 100, 400)
+    staged("check", second)("b.json", 7, 300)
+    second("b.json", 30, 300)
+    second("rebuild", 0, 0)
+    second("judge", 5, 9)
+    assert said == [("check b.json", 7, 300), ("b.json", 130, 400), ("rebuild", 0, 0), ("judge", 5, 9)]
+    assert part_of(nobody, 1, 2) is nobody and staged("check", nobody) is nobody
