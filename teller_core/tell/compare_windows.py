@@ -86,14 +86,12 @@ def _covered(start: Int64, end: Int64, edges: Int64) -> Int64:
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
     begin = np.maximum(start, np.append(np.int64(np.iinfo(np.int64).min), reach[:-1]))
-    own = np.maximum(reach - begin, 0)
-    done = np.append(0, np.cumsum(own))
+    done = np.append(0, np.cumsum(np.maximum(reach - begin, 0)))
     k = np.searchsorted(start, edges, side="right")
-    last = np.maximum(k - 1, 0)
-    inside = (
-        np.where(k > 0, np.clip(reach[last] - np.maximum(edges, begin[last]), 0, own[last]), 0) if len(start) else 0
-    )
-    return np.diff(done[k] - inside)
+    beyond = np.maximum(
+        np.append(edges.min(), reach)[k] - edges, 0
+    )  # of what began before an edge, all behind it is one range
+    return np.diff(done[k] - beyond)
 
 
 def _took(tree: Tree, device: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> dict[Key, Float64]:

@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.bench.generate_nsight import generate  # noqa: E402 - the checkout is put on the path first
-from tests.bench.ingest_bench import cost  # noqa: E402
 from tests.bench.peer_nsys_ai import warm  # noqa: E402
 
 READ = (
@@ -39,6 +38,17 @@ def commands(export: Path, peers: Path | None) -> dict[str, list[str]]:
     else:
         found["nsys-ai warm"] = warm(peers, export)
     return found
+
+
+def cost(command: list[str]) -> tuple[float, float] | None:
+    """(CPU seconds, peak MB) of a process and its children, start-up included; None where it failed."""
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    quiet = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_WRONLY, 0) for fd in (1, 2)]
+    pid = os.posix_spawnp(command[0], command, {**os.environ, **threads}, file_actions=quiet)
+    _, status, used = os.wait4(pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        return None
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def main() -> None:
