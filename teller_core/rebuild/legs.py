@@ -126,6 +126,21 @@ def _outer(around: Sequence[RequestSpan], times: LegTimes, problems: Counter[str
     return times._replace(sent=start, received=received, ended=end, client_first=min(firsts, default=UNKNOWN))
 
 
+def around_server(times: LegTimes, spans: Sequence[RequestSpan], received: int, finished: int) -> LegTimes:
+    """``times`` where a proxy's stamps are coarser than a log's: its length is exact, and it holds what the server took from
+    ``received`` to ``finished``. Where these do not place it, when it began is not known.
+    """
+    outer = max((span for span in spans if span.proxy), key=lambda span: span.end - span.start, default=None)
+    if outer is None or outer.resolution <= STAMPS_NS or times.sent != outer.start or not known(received):
+        return times
+    length = outer.end - outer.start
+    low = finished - length if known(finished) else UNKNOWN
+    if not known(low) or low > received:
+        return times._replace(sent=UNKNOWN, ended=UNKNOWN)
+    start = min(max(outer.start, low), received)
+    return times._replace(sent=start, ended=start + length)
+
+
 def _placed(span: RequestSpan, problems: Counter[str]) -> Moments:
     """The moments of one engine's span. ``received`` is always among them."""
     alone = {"received": span.start, "finished": span.end}

@@ -13,7 +13,7 @@ import numpy as np
 from teller_core.data.records import Recording, known
 from teller_core.data.steps import Requests, Steps, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN, Int64
-from teller_core.rebuild.legs import LegTimes, is_engine, leg_times
+from teller_core.rebuild.legs import LegTimes, around_server, is_engine, leg_times
 from teller_core.rebuild.recorded import Part, Parts
 from teller_core.rebuild.requests import Entry
 from teller_core.rebuild.served import Served, ran, served
@@ -151,6 +151,7 @@ def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, 
     scheduled = scheduled if known(scheduled) else ran(entry.facts, by_line.end)
     queued = _fact(entry, ("queued", "added"), fine)
     queued = queued if known(queued) else by_line.inner
+    legs = around_server(legs, entry.spans(), received, finished)
     return _Times(
         client_start=client.start if client else legs.sent,
         received=received if known(received) else legs.received,
