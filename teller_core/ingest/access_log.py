@@ -2,7 +2,7 @@
 
 Kept are the requests that may generate: those with POST. Of a request's line only its path stays, of headers only its id.
 A duration is kept under its producer's name, as ``nginx.upstream_response_time``: its origin is the producer's (see
-``access_log_lines``).
+``access_log_lines``). Logs of nginx and HAProxy were read as these wrote them, those of the others as they are documented.
 """
 
 from pathlib import Path

@@ -72,7 +72,7 @@ _POSITIONS = re.compile(
     rf'(?: "?(?P<upstream_response_time>{_TIME})"?)?(?: [.p])?'
     rf'(?: "?(?P<id>[0-9a-f]{{32}}|[0-9a-f]{{8}}-[0-9a-f-]{{27}})"?)?'
 )
-_PAIR = re.compile(r'(?P<key>[a-z_]{2,40})[=:]"?(?P<value>[^"\s]{1,200}(?:, [\d.-]{1,20}){0,9})"?')
+_PAIR = re.compile(r'(?P<key>[a-z_]{2,40})[=:](?:"(?P<quoted>[^"]{1,200})"|(?P<plain>[^"\s]{1,200}))')
 _KEYS = {
     "rt": "request_time",
     "uct": "upstream_connect_time",
@@ -144,7 +144,11 @@ def summed(value: str | None) -> int | None:
 def _nginx(match: re.Match[str]) -> Access | None:
     rest = match["rest"]
     form = _INGRESS.fullmatch(rest) or _POSITIONS.fullmatch(rest)
-    said = form.groupdict() if form else {_KEYS.get(m["key"], m["key"]): m["value"] for m in _PAIR.finditer(rest)}
+    said = (
+        form.groupdict()
+        if form
+        else {_KEYS.get(m["key"], m["key"]): m["quoted"] or m["plain"] for m in _PAIR.finditer(rest)}
+    )
     took = summed(said.get("request_time"))
     time, resolution, zoned = clf_time(match["time"])
     if took is None or time == UNKNOWN:
