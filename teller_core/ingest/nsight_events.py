@@ -80,7 +80,7 @@ def blocks(
 
 def read_host(export: Export, table: Table, source: Host) -> None:
     """Add the ranges of a table of calls on threads."""
-    by = next(name for name in NAMES if name in table.columns)
+    by = next((name for name in NAMES if name in table.columns), NAMES[0])
     meanings = Meanings(export.words, lambda code: source.means(export.reading.text(code)))
     as_text = by in ("name", "text")
     for rows in blocks(

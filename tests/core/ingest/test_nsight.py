@@ -5,8 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from teller_core.data.trace import Layer, Trace, kernel_totals
 from teller_core.errors import FormatError, TellerError
@@ -17,6 +20,7 @@ from teller_core.rebuild.nest import nest
 from tests.core.ingest.nsight_made import EPOCH, made, process, thread
 
 KERNEL, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
+CASES = Path(__file__).parents[2] / "data" / "nsight_sqlite"
 START: dict[str, Any] = {"TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": EPOCH}]}
 
 
@@ -274,3 +278,24 @@ def test_both_processes_of_a_file_are_ranks_of_the_capture(tmp_path: Path) -> No
     path = made(tmp_path / "export.sqlite", START | {KERNEL: [kernel(10, 1, 2, 1), kernel(11, 1, 2, 1, deviceId=1)]})
     recording = read_group(plan([path])[0])
     assert [(file, trace.origin.pid) for file, trace in recording.traces] == [(0, 10), (0, 11)]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(0, 2))
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_damaged_export_is_refused_in_one_line_or_accounted_for(
+    tmp_path: Path, seed: int, bytes_: int, which: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    content = bytearray((sorted(CASES.iterdir())[which] / "input.db").read_bytes())
+    for at in rng.integers(100, len(content), bytes_).tolist():
+        content[at] = int(rng.integers(0, 256))
+    bad = tmp_path / "bad.db"
+    bad.write_bytes(content)
+    try:
+        said = read(bad, Place())
+    except TellerError as error:
+        assert "\n" not in str(error)
+    else:
+        assert said.events == said.kept + said.other.total() + said.problems.total()
+        for trace in said.traces:
+            nest(trace).check()
