@@ -147,7 +147,7 @@ class RankShare(Model):
     times_late: int | None
     transfer_ms: float | None = Field(description="in collectives whose waiting can be told, without it")
     missing: int = Field(description="collectives to which it did not come while others waited")
-    clock_error_us: float | None = Field(description="bound of the error of its clock, null where nothing bounds it")
+    clock_error_us: float | None = Field(description="bound of the error of its clock in the recorded window")
 
 
 class Bound(Model):

@@ -2,12 +2,14 @@
 
 import pytest
 
-from teller_core.rebuild.collective_kinds import PATTERNS, kind_of
+from teller_core.ingest.layers import communicates
+from teller_core.rebuild.collective_kinds import PATTERNS, Pattern, kind_of
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: f"{pattern.kind.name}-{pattern.sample[:24]}")
-def test_every_pattern_knows_its_sample(pattern: object) -> None:
-    assert kind_of(pattern.sample) == pattern.kind  # type: ignore[attr-defined]
+def test_every_pattern_knows_its_sample_and_readers_take_it_for_communication(pattern: Pattern) -> None:
+    assert kind_of(pattern.sample) == pattern.kind
+    assert communicates([pattern.sample])[0] > 0
 
 
 @pytest.mark.parametrize(
