@@ -165,7 +165,8 @@ class Log:
         message = opened.parts[0] if len(opened.parts) == 1 else "\n".join(opened.parts)
         known = recognize_numbers(message) if len(opened.parts) == 1 else None
         if known is not None:
-            cleaned = Cleaned(shorten(visible(message), MAX_TEXT), 0)
+            plain = message if message.isprintable() else visible(message)
+            cleaned = Cleaned(plain if len(plain) <= MAX_TEXT else shorten(plain, MAX_TEXT), 0)
         else:
             bare = strip(message, salt=self.place.salt)
             known = recognize(bare.text)

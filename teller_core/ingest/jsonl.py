@@ -22,11 +22,14 @@ def lines(source: Source) -> Iterator[tuple[bytes, int]]:
     begun, skipped = b"", 0
     while got := source.fill(memoryview(room)):
         pieces = bytes(room[:got]).split(b"\n")
-        for piece in pieces[:-1]:
-            line = begun + piece if begun else piece
-            yield line[:MAX_LINE], skipped + max(0, len(line) - MAX_LINE)
-            begun, skipped = b"", 0
-        begun += pieces[-1]
+        pieces[0] = begun + pieces[0]
+        begun = pieces.pop()
+        for piece in pieces:
+            if skipped or len(piece) > MAX_LINE:
+                yield piece[:MAX_LINE], skipped + max(0, len(piece) - MAX_LINE)
+                skipped = 0
+            else:
+                yield piece, 0
         if len(begun) > MAX_LINE:
             skipped += len(begun) - MAX_LINE
             begun = begun[:MAX_LINE]

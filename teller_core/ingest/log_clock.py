@@ -22,7 +22,8 @@ class Clocks:
         self.kinds: Counter[int] = Counter()
         self.votes: Counter[int] = Counter()
         """By quarters of an hour."""
-        self._before: tuple[int, int] | None = None
+        self._kind, self._time = NONE, UNKNOWN
+        """Of the last line that has a time."""
 
     def add(self, first: Head, borrowed: bool) -> None:
         """The next line, with its head; ``borrowed``: it has no time of its own."""
@@ -33,9 +34,10 @@ class Clocks:
         self.kinds[kind] += 1
         if first.zone:
             self._vote(first.zone)
-        before, self._before = self._before, (first.time, kind)
-        if before is not None and before[1] != kind and LOCAL not in (kind, before[1]):
-            self._vote(before[0] - first.time if kind == UNIX else first.time - before[0])
+        before, self._kind = self._kind, kind
+        if before != kind and NONE < before < LOCAL and kind < LOCAL:
+            self._vote(self._time - first.time if kind == UNIX else first.time - self._time)
+        self._time = first.time
 
     def said(self, time: int, epoch: int) -> None:
         """A line of ``time`` on the wall clock tells the Unix time at which it was written."""

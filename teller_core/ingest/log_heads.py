@@ -7,6 +7,7 @@ object around it (:mod:`log_envelopes`, :mod:`log_json`).
 import re
 
 from teller_core.data.table import UNKNOWN
+from teller_core.ingest.decimals import NS_PER_S
 from teller_core.ingest.log_stamps import Head, stamp
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
@@ -50,14 +51,16 @@ _LLAMA_LEVELS = {"INFO": "INFO", "WARN": "WARNING", "ERR": "ERROR", "VERB": "DEB
 
 def tagged(line: str, near: int) -> Head | None:
     """The head of a line that begins with its process's name for itself; None where it does not."""
-    tag = TAG.match(line)
-    if tag is None:
+    found = TAG.match(line)
+    if found is None:
         return None
-    rest = line[tag.end() :]
+    rest, tag, pid = line[found.end() :], found["tag"], int(found["pid"])
+    if rest.find(":  ", 3, 12) < 0 and (usual := _VLLM.match(rest)) is not None:
+        return Head(*stamp(usual["stamp"], near), usual["level"], tag, pid, usual["message"])
     inner = engine_head(rest, near) or plain_head(rest, near)
     if inner is None:
-        return Head(UNKNOWN, UNKNOWN, False, "", tag["tag"], int(tag["pid"]), rest)
-    return inner._replace(tag=tag["tag"], pid=int(tag["pid"]))
+        return Head(UNKNOWN, UNKNOWN, False, "", tag, pid, rest)
+    return inner._replace(tag=tag, pid=pid)
 
 
 def engine_head(line: str, near: int) -> Head | None:
@@ -74,14 +77,16 @@ def engine_head(line: str, near: int) -> Head | None:
 
 
 def _lettered(line: str, near: int) -> Head | None:
+    if line.find(":  ", 3, 12) > 0:
+        return untimed_head(line)
+    if line[1:2].isdigit():
+        found = _GLOG.match(line)
+        return None if found is None else _glog(found, near)
     if found := _VLLM.match(line):
-        time, resolution, zoned = stamp(found["stamp"], near)
-        return Head(time, resolution, zoned, found["level"], "", 0, found["message"])
-    if found := _GLOG.match(line):
-        return _glog(found, near)
-    if (found := _LLAMA.match(line)) and found["level"] in _LLAMA_LEVELS:
-        time, resolution, zoned = int(found["stamp"]) * 10**9, 10**9, True
-        return Head(time, resolution, zoned, _LLAMA_LEVELS[found["level"]], "", 0, found["message"])
+        return Head(*stamp(found["stamp"], near), found["level"], "", 0, found["message"])
+    if "timestamp=" in line and (found := _LLAMA.match(line)):
+        time = int(found["stamp"]) * NS_PER_S
+        return Head(time, NS_PER_S, True, _LLAMA_LEVELS[found["level"]], "", 0, found["message"])
     return untimed_head(line)
 
 

@@ -42,7 +42,7 @@ def stamp(text: str, near: int) -> tuple[int, int, bool]:
 
     A missing year is the one that brings the time closest to ``near``; a missing date the day that does.
     """
-    fraction = _FRACTION.search(text)
+    fraction = _FRACTION.search(text) if "." in text or "," in text else None
     if fraction is None:
         return _stamp(text, near)
     time, _, zoned = _stamp(text[: fraction.start()] + text[fraction.end() :], near)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, NS_PER_US, few, scaled
+from teller_core.ingest.decimals import MOST_TOKENS, NS_PER_MS, NS_PER_S, NS_PER_US, scaled
 
 Fields = Mapping[str, str]
 
@@ -15,7 +15,10 @@ _UNITS = {"ns": 1, "µs": NS_PER_US, "μs": NS_PER_US, "us": NS_PER_US, "ms": NS
 def number(fields: Fields, name: str) -> int | None:
     """int: the count in a field; None where there is none."""
     text = fields.get(name, "")
-    return few(int(text)) if len(text) < 10 and text.isascii() and text.isdigit() else None
+    if len(text) > 9 or not text.isdigit() or not text.isascii():
+        return None
+    value = int(text)
+    return value if value <= MOST_TOKENS else None
 
 
 def duration(text: str | None, unit: int) -> int | None:
@@ -50,5 +53,10 @@ def rust_duration(text: str | None) -> int | None:
 
 def fraction(text: str | None, whole: int) -> float | None:
     """float 0 to 1 of decimal ``text`` that is at most ``whole``; None where it is none."""
-    value = scaled(text, 10**6) if text is not None else None
+    if text is None:
+        return None
+    if len(text) < 8 and text.isascii() and text.replace(".", "", 1).isdigit():
+        value: int | None = round(float(text) * 10**6)
+    else:
+        value = scaled(text, 10**6)
     return value / (whole * 10**6) if value is not None and 0 <= value <= whole * 10**6 else None
