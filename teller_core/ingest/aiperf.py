@@ -1,28 +1,22 @@
-"""What AIPerf exports: ``profile_export.jsonl``, one request a line, and its summary ``profile_export_aiperf.json``.
+"""Records of AIPerf, ``profile_export.jsonl``: what its client measured, one request a line.
 
 A record's ``request_start_ns`` is Unix time; its metrics are durations from there with a unit each:
 ``time_to_first_token``, ``inter_chunk_latency`` (the gaps between pieces of the answer), ``request_latency`` to the last
-piece. ``x_request_id`` went to the server as a header, from which vLLM and others make the request's id. GenAI-Perf writes
-summaries of the same shape.
+piece. ``x_request_id`` went to the server as a header, from which vLLM and others make the request's id.
 """
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
-from teller_core.data.records import ClientRecord, Metric
-from teller_core.data.table import UNKNOWN
+from teller_core.data.records import ClientRecord
 from teller_core.ingest.decimals import LARGEST, NS_PER_MS, NS_PER_S, NS_PER_US, few, scaled, whole
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.json_stream import json_stream
 from teller_core.ingest.jsonl import as_object, first_object, objects, text_of
 
 NAME = "aiperf"
-SUMMARY = "aiperf_summary"
 UNITS = {"ns": 1, "us": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S, "sec": NS_PER_S}
-STATISTICS = ("avg", "min", "max", "std", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
 Row = Mapping[str, Any]
 
 
@@ -33,14 +27,6 @@ def sniff(head: bytes) -> bool:
         return False
     row = first_object(head)  # None for a line longer than the head: many gaps
     return b'"metadata"' in line if row is None else "request_start_ns" in as_object(row.get("metadata"))
-
-
-def sniff_summary(head: bytes) -> bool:
-    """Whether it is an object of metrics, each an object with its unit and average."""
-    start = head.lstrip()
-    return start.startswith(b"{") and all(
-        key in start for key in (b'"request_latency"', b'"request_throughput"', b'"unit"', b'"avg"')
-    )
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
@@ -111,29 +97,3 @@ def _tokens(metrics: Row, name: str) -> int | None:
 
 def _listed(value: object) -> Iterable[object]:
     return cast("list[object]", value) if isinstance(value, list) else ()
-
-
-def read_summary(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """The numbers of every metric as metrics named ``aiperf:NAME:STATISTIC``, in the units of the file. Nothing of the
-    configuration is kept. Errors: FormatError where the JSON is broken.
-    """
-    found = Found()
-    with json_stream(path) as stream:
-        for _ in stream.documents():
-            for name in stream.members():
-                found.events += 1
-                if name in ("input_config", "telemetry_data", "error_summary"):
-                    found.other["setting"] += 1
-                    continue
-                numbers = list(_statistics(text_of(name, 100), as_object(stream.value())))
-                found.metrics += numbers
-                found.kept += bool(numbers)
-                found.other["setting"] += not numbers
-    return found
-
-
-def _statistics(name: str, metric: Row) -> Iterable[Metric]:
-    for key in STATISTICS:
-        value = metric.get(key)
-        if isinstance(value, int | Decimal) and not isinstance(value, bool) and abs(value) < LARGEST:
-            yield Metric(UNKNOWN, f"aiperf:{name}:{key}", {}, float(value))
