@@ -7,6 +7,7 @@ from teller_core.data.records import Process
 from teller_core.ingest import (
     access_log,
     aiperf,
+    aiperf_summary,
     arrivals,
     bench_guidellm,
     bench_llmperf,
@@ -62,7 +63,7 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (bench_llmperf.NAME, bench_llmperf.sniff, bench_llmperf.read),
     (bench_guidellm.NAME, bench_guidellm.sniff, bench_guidellm.read),
     (aiperf.NAME, aiperf.sniff, aiperf.read),
-    (aiperf.SUMMARY, aiperf.sniff_summary, aiperf.read_summary),
+    (aiperf_summary.NAME, aiperf_summary.sniff, aiperf_summary.read),
     (arrivals.NAME, arrivals.sniff, arrivals.read),
     (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
     (otel.NAME, otel.sniff, otel.read),
@@ -88,9 +89,8 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
 
 UNTRIED = frozenset(
     {
-        access_log.NAME,
         aiperf.NAME,
-        aiperf.SUMMARY,
+        aiperf_summary.NAME,
         bench_guidellm.NAME,
         bench_llmperf.NAME,
         bench_perf_analyzer.NAME,
