@@ -194,8 +194,8 @@ class Found(NamedTuple):
 def add(export: Export, found: Found, *, arg: Int32 | None = None, category: Any = None) -> None:
     """Add the kept rows of a block, with their ``arg`` where they have any, and a ``category`` other than the meant one."""
     rows, kept, meant = found.rows, found.kept, found.meant
-    start, link = _picked(rows["start"], kept), _picked(rows.get("correlationId", np.empty(0)), kept)
-    none = np.full(len(start), NO_LINK, dtype=np.int64)
+    start = _picked(rows["start"], kept)
+    link = _picked(rows["correlationId"], kept) if "correlationId" in rows else np.full(len(start), NO_LINK)
     export.pieces.append(
         Piece(
             start=start.copy(),
@@ -204,7 +204,7 @@ def add(export: Export, found: Found, *, arg: Int32 | None = None, category: Any
             lane=found.lane,
             category=_picked(meant.category if category is None else category, kept).astype(np.uint8),
             layer=_picked(meant.layer, kept),
-            link=np.where(link > 0, link, none) if "correlationId" in rows else none,
+            link=np.where(link > 0, link, NO_LINK),
             arg=np.full(len(start), -1, dtype=np.int32) if arg is None else _picked(arg, kept),
         )
     )

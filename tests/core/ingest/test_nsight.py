@@ -209,7 +209,7 @@ def test_rows_that_cannot_be_kept_are_counted_by_what_is_wrong(tmp_path: Path) -
     }  # fmt: skip
     said = found(tmp_path, tables)
     assert said.problems == {
-        "negative_dur": 1, "time_over_int64": 1, "no_process": 1, "no_ts": 1, "no_dur": 1, "unmatched_push": 1,
+        "negative_dur": 2, "time_over_int64": 1, "no_process": 1, "no_ts": 1, "no_dur": 1, "unmatched_push": 1,
         "unmatched_range": 1,
     }  # fmt: skip
     assert said.kept == 2
