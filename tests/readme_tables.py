@@ -14,6 +14,7 @@ from teller_core import cli
 from teller_core.calls import parser
 from teller_core.data import report
 from teller_core.data.causes import causes as taxonomy
+from teller_core.data.losses import LOSSES
 from teller_core.ingest import catalog
 from teller_core.judge.rules import RULES
 from teller_mcp.tools import TOOLS
@@ -72,6 +73,12 @@ def formats() -> str:
     return _table(("format", "what it is", "files", "gives", "real ones read"), rows)
 
 
+def losses() -> str:
+    """One row a problem that is counted."""
+    rows = [(f"`{name}`", loss.words, loss.bears) for name, loss in LOSSES.items()]
+    return _table(("counted as", "what it is", "bears on"), rows)
+
+
 def causes() -> str:
     """One row a cause that has a rule, and so can be named."""
     rows = [(f"`{key}`", table[key].title, f"T{table[key].tier}") for table in [taxonomy()] for key in RULES]
@@ -87,7 +94,14 @@ def tools() -> str:
     return _table(("tool", "answers"), rows)
 
 
-TABLES = {"commands": commands, "answers": answers, "causes": causes, "formats": formats, "tools": tools}
+TABLES = {
+    "commands": commands,
+    "answers": answers,
+    "causes": causes,
+    "formats": formats,
+    "losses": losses,
+    "tools": tools,
+}
 
 
 def written(text: str) -> str:
