@@ -26,6 +26,8 @@ COMMS = "record_param_comms"
 RAN = re.compile(r"gloo:(?!send|recv)")
 """Host ranges that last as long as their collective: Gloo's own, on its threads. Others only hand it over."""
 MAX_ELEMENTS = 1 << 60
+MOST_RANKS = 1 << 20
+"""Of a group: what claims more says nothing."""
 
 Bool = npt.NDArray[np.bool_]
 
@@ -180,10 +182,14 @@ def _joined(first: Said, second: Said) -> Said:
     """``first``, with what only ``second`` says."""
     if first is NOTHING or second is NOTHING:
         return second if first is NOTHING else first
-    missing = {
-        name: value for name, value in second._asdict().items() if first._asdict()[name] == NOTHING._asdict()[name]
-    }
-    return first._replace(**missing)
+    return Said(
+        first.group or second.group,
+        first.size or second.size,
+        first.sequence if first.sequence >= 0 else second.sequence,
+        first.elements if first.elements >= 0 else second.elements,
+        first.dtype or second.dtype,
+        first.word or second.word,
+    )
 
 
 def _shape(said: Said) -> Said:
@@ -201,18 +207,22 @@ def _said(text: str) -> Said:
     begin = args.get("Global rank start")
     size = _whole(args.get("Group size"))
     # One number is counted for the groups of all ranks alike, but two jobs in one capture would share it: the members tell.
-    group = (
-        f"{str(name)[:64]} of {size or '?'} from {begin if begin is not None else str(members)[:64]}" if name else ""
-    )
+    where = f"{size if size > 0 else '?'} from {_shown(members if begin is None else begin)}"
     elements = _whole(args.get("In msg nelems"))
     return Said(
-        group=group,
-        size=max(size, 0),
+        group=f"{_shown(name)} of {where}" if name else "",
+        size=size if 0 < size <= MOST_RANKS else 0,
         sequence=_whole(args.get("Seq")),
         elements=elements if elements >= 0 else _elements(args.get("Input Dims")),
         dtype=str(args.get("dtype") or _first(args.get("Input type")))[:32].lower().removeprefix("c10::"),
         word=str(args.get("Collective name") or "")[:64],
     )
+
+
+def _shown(value: object) -> str:
+    """What a trace calls something, on one line and cut: it is kept and shown as text of others."""
+    text = str(value)[:64]
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _whole(value: object) -> int:

@@ -294,3 +294,19 @@ def test_what_kept_the_late_rank_is_the_innermost_span_that_took_most_of_the_wai
     assert capture.meetings.late.tolist() == [1]
     assert capture.meetings.by.tolist() == [9_000_000]
     assert capture.meetings.kept.tolist() == [0]  # the step: nothing inside it took most of the 9 ms
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+WORDS = st.sampled_from(sorted({*comms("allreduce", 1), "Input Dims", "Input type", "Process Group Ranks", "x"}))
+
+
+@given(said=st.dictionaries(WORDS, JSON, max_size=8))
+def test_whatever_the_arguments_say_the_collectives_are_kept_and_their_group_can_be_shown(said: dict[str, Any]) -> None:
+    name = "ncclDevKernel_Generic_4"
+    capture = captured(*[device_tree(r, [(1000, 100, name, {**said, "Collective name": "allreduce"})]) for r in (0, 1)])
+    assert len(capture.collectives.rank) == 2
+    assert all(group.isprintable() and len(group) < 200 for group in capture.meetings.group)
