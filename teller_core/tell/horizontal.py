@@ -66,6 +66,9 @@ def _note(sides: Sides) -> str:
     meetings, absent = sides.meetings, len(sides.absences.rank)
     named, met = int((meetings.late >= 0).sum()), len(meetings.kind)
     said = f"{named} of {met} collectives in which ranks met have one that surely came last" if met else ""
+    errors = [rank.clock_error for rank in sides.ranks if rank.rank >= 0]
+    if met and UNKNOWN not in errors:
+        said += f", by clocks that are bounded to {max(errors) / 1e3:,.1f} us in the recorded window"
     parts = [said, untold(sides.ranks, sides.table, meetings)]
     if absent:
         parts.append(f"{absent} times a rank did not come to a collective while others waited in it")

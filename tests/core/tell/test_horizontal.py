@@ -94,6 +94,7 @@ def test_what_no_clock_tells_is_null_and_the_note_says_why() -> None:
     assert all(row[k] is None for row in report.rows for k in at)
     assert report.waits == []
     assert report.note.startswith("0 of 2 collectives")
+    assert "clocks that are bounded to 60.0 us in the recorded window" in report.note
     assert "nobody came later than the bound" in report.note
 
 
