@@ -84,11 +84,15 @@ class Tree:
             np.subtract.at(own, above, self.trace.dur[child])
             crossed.append(above[_overlaps_next(self, child)])
         covered_until: dict[int, int] = {}
-        for row in _children_of(self, np.unique(np.concatenate(crossed or [_NONE]))).tolist():
+        child = _children_of(self, np.unique(np.concatenate(crossed or [_NONE])))
+        twice = np.zeros(len(child), dtype=np.int64)
+        for at, row in enumerate(child.tolist()):
             above, begin = int(self.parent[row]), int(self.trace.start[row])
             end, until = begin + int(self.trace.dur[row]), covered_until.get(above, begin)
-            own[above] += max(0, min(until, end) - begin)
+            twice[at] = max(0, min(until, end) - begin)
             covered_until[above] = max(until, end)
+        # Children of 2**62 ns overflow a sum on the way to a result that fits: in arrays it wraps there and back.
+        np.add.at(own, self.parent[child], twice)
         return own
 
     def paths(self, symbol: Int64, root: Int32 | None = None) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":

@@ -59,6 +59,12 @@ def test_siblings_that_cross_are_not_counted_twice():
     assert crossed.self_time().tolist() == [40, 40, 35, 5]
 
 
+def test_siblings_that_cross_for_centuries_are_counted_exactly():
+    long = 2**62
+    crossed = tree_of([(0, 2 * long - 1, 0), *((at, long, 0) for at in range(4))], [ROOT, 0, 0, 0, 0], [5, 2, 3, 4, 5])
+    assert crossed.self_time().tolist() == [long - 4, *[long] * 4]
+
+
 def test_a_subtree_is_a_tree_of_its_own():
     below = CALL.subtree(1)
     below.check()
