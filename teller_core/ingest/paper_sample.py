@@ -17,17 +17,14 @@ from teller_core.ingest.decimals import scaled
 from teller_core.ingest.execution_nodes import name_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.json_stream import Stream, json_stream
-from teller_core.ingest.jsonl import as_object, json_object, text_of
+from teller_core.ingest.jsonl import as_object, text_of
 from teller_core.ingest.layers import COLLECTIVE
 from teller_core.ingest.row_arrays import RowArrays
-from teller_core.ingest.source import read_whole
 
 NAME = "paper_sample"
-LABEL = "paper_label"
 LABELS = frozenset({"is_fault", "fault_type", "root_cause", "is_anomaly"})
 DEEPEST = 30
 """Backend operators within one another: the data set has one level."""
-MAX_LABEL = 1 << 20
 EPOCH_NS = 10**18
 """A time beyond this (September 2001) counts from 1970: no machine has been up for 31 years."""
 REQUESTS = re.compile(r"\[request_ids:(?P<ids>[^\]]*)\]")
@@ -39,22 +36,6 @@ Row = Mapping[str, Any]
 def sniff(head: bytes) -> bool:
     """Whether steps and their operators are named near the beginning."""
     return head.lstrip().startswith(b"{") and b'"torch_frontend_ops"' in head and b'"steps"' in head
-
-
-def sniff_label(head: bytes) -> bool:
-    """Whether it is a small object that says whether a sample is faulty, and why."""
-    if len(head) > MAX_LABEL or b'"is_anomaly"' not in head:
-        return False
-    said = json_object(head)
-    return said is not None and {"fault_type", "is_anomaly"} <= said.keys()
-
-
-def read_label(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """Nothing but the count of the labels. Errors: LimitError."""
-    said = json_object(read_whole(path, MAX_LABEL)) or {}
-    found = Found(events=len(said))
-    found.other["label"] = len(said)
-    return found
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:

@@ -116,7 +116,8 @@ def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], 
         more = medians(every[rows] - np.int32(len(groups)), level[rows], len(group) - len(groups))
         median, spread = np.append(median, more[0]), np.append(spread, more[1])
         count = np.bincount(every, minlength=len(group))
-    spread = np.hypot(np.maximum(spread, LEAST_SPREAD), np.where(trend.known[group], 0.0, WIDER))
+    shaped = np.array([place.shaped for place in groups.places], dtype=np.bool_)
+    spread = np.hypot(np.maximum(spread, LEAST_SPREAD), np.where((trend.known | shaped)[group], 0.0, WIDER))
     total = np.zeros(len(group))
     for mine, spans in zip(of, ranks, strict=True):
         total += np.bincount(mine, weights=spans.own, minlength=len(group))

@@ -2,20 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from teller_core.data.capture import Capture
 from teller_core.data.long_columns import kept, let_go
 from teller_core.data.plain_names import plain_name
+from teller_core.data.shapes import shapes_of
 from teller_core.data.table import Float64, Int32, Int64, Text
 from teller_core.data.tree import GOLDEN, Tree
 from teller_core.judge.classes import Classes
 from teller_core.judge.places import own_time, place_of, step_rows, symbols
 from teller_core.judge.robust import Float32, UInt64, factorize, grouped
 
+Mask = npt.NDArray[np.bool_]
+BLOCK = 1 << 20
+"""Rows looked at together."""
+MOST_SHAPES = 80
+"""Characters of shapes that stand in a place."""
 LEAST = 500
 """ns: shorter own times are clock noise (Kineto's clock ticks in microseconds to tens of nanoseconds)."""
 CLASS = np.uint64(0xD6E8FEB86659FD93)
@@ -32,12 +40,13 @@ class Runs:
 
 
 class Place(NamedTuple):
-    """What a group is called. ``cls``: the class of its steps."""
+    """What a group is called. ``cls``: the class of its steps; ``shaped``: its calls have one set of shapes."""
 
     name: str
     place: str
     layer: int
     cls: int
+    shaped: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ class RankSpans:
     """The rows of one rank with their own times, its groups (a place in a class of steps), and for each group its key, its
     class and a row that stands for it. ``rank``: position in ``Capture.ranks``; ``top``: the first row of a row's step.
 
+    ``shaped`` bool a group: calls that differ in their shapes are told apart, because their step does not tell its work.
     ``steps`` int32 a class: how many of its steps this rank has a profile of.
     """
 
@@ -60,6 +70,7 @@ class RankSpans:
     path: UInt64
     cls: Int32
     example: Int32
+    shaped: Mask
     steps: Int32
 
 
@@ -88,6 +99,8 @@ def rank_spans(capture: Capture, rank: int, tree: Tree, classes: Classes) -> Ran
     step, top = map(kept, step_rows(len(tree), work.step[mine], work.row[mine], work.row_stop[mine]))
     cls = np.append(classes.of, np.int32(0))
     key, path = _keys(tree, step, top, cls)
+    unknown = np.append(np.isnan(classes.tokens.x), True)
+    _tell_shapes_apart(key, tree, step, unknown)
     group, order, first = factorize(key)
     example = order[first]
     key, path = key[example], path[example]
@@ -108,6 +121,7 @@ def rank_spans(capture: Capture, rank: int, tree: Tree, classes: Classes) -> Ran
         path=path,
         cls=cls[step[example]],
         example=example,
+        shaped=unknown[step[example]],
         steps=np.bincount(classes.of[np.unique(work.step[mine])], minlength=len(classes.text)).astype(np.int32),
     )
 
@@ -122,6 +136,27 @@ def _keys(tree: Tree, step: Int32, top: Int32, cls: Int32) -> tuple[UInt64, UInt
     key ^= (cls[step].astype(np.uint64) * np.uint64(2) + (step >= 0)) * CLASS
     let_go(path, step, top, *tree.columns())
     return key, path
+
+
+def _tell_shapes_apart(key: UInt64, tree: Tree, step: Int32, unknown: Mask) -> None:
+    """Change ``key`` in place by what a row was called with, in steps that do not tell their work (``unknown`` a step, the last
+    for rows outside steps): shapes are all that is known of it there.
+    """
+    arg = tree.trace.arg
+    code = np.zeros(len(tree.trace.args) + 1, dtype=np.uint64)
+    seen = np.zeros(len(code), dtype=np.bool_)
+    for low in range(0, len(key), BLOCK):
+        part = slice(low, low + BLOCK)
+        used = np.where(unknown[step[part]], arg[part], -1)
+        for one in map(int, np.flatnonzero(np.bincount(used + 1, minlength=len(code))[1:] > 0)):
+            if not seen[one]:
+                seen[one], code[one] = True, _number(shapes_of(tree.trace.args[one]))
+        key[part] ^= code[used] * GOLDEN
+    let_go(step, *tree.columns())
+
+
+def _number(text: str) -> np.uint64:
+    return np.uint64(int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") | 1 if text else 0)
 
 
 def join(ranks: Sequence[RankSpans]) -> Groups:
@@ -178,4 +213,8 @@ def _place(spans: RankSpans, index: int, passed: dict[int, int]) -> Place:
     layer = int(trace.layer[row])
     name = plain_name(trace.names[int(trace.name[row])], layer)
     place = place_of(spans.tree, row, int(spans.top[row]), int(spans.path[index]), passed)
-    return Place(name, place, layer, int(spans.cls[index]))
+    arg = int(trace.arg[row])
+    called = shapes_of(trace.args[arg]) if spans.shaped[index] and arg >= 0 else ""
+    if called:
+        place = f"{place} ({called[:MOST_SHAPES]})".lstrip()
+    return Place(name, place, layer, int(spans.cls[index]), bool(called))

@@ -33,6 +33,8 @@ SHAPES = 6
 P95_COUNT = 20
 """Fewer calls than this have no 95th percentile to speak of."""
 NTH = re.compile(r" ?#\d+$")
+CALLED_WITH = re.compile(r" ?\((?:[\w: ?]+\[|\d+ tensors\[).*\)?$")
+"""Shapes behind a place whose step does not tell its work: they may be cut."""
 
 
 class RankSpans(NamedTuple):
@@ -171,7 +173,8 @@ def _operators(tree: Tree, rows: Int64) -> Int64:
 
 def _last(place: str) -> str:
     """The name right above an operator at ``place``."""
-    return NTH.sub("", place).rpartition(" > ")[2]
+    above = CALLED_WITH.sub("", NTH.sub("", place)).rpartition(" > ")[2]
+    return above.strip()
 
 
 class _Call(NamedTuple):
