@@ -15,6 +15,7 @@ from teller_core.data.records import CollectiveFact, Process, Recording
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Origin, kernel_totals
 from teller_core.data.tree import Tree
+from teller_core.rebuild.backlog import without_launch
 from teller_core.rebuild.engines import Place, locate, place
 
 SAME_MACHINE_NS = 50_000
@@ -166,7 +167,7 @@ def _one_machine(ranked: Ranked) -> bool:
 
 def _with_tree(rank: Rank, file: int, tree: Tree) -> Rank:
     kernels, kernel_time = kernel_totals(tree.trace)
-    losses = {"crossing_ranges": tree.crossings, "device_work_without_launch": tree.unlaunched}
+    losses = {"crossing_ranges": tree.crossings, **without_launch(tree)}
     return Rank(
         rank.rank,
         rank.host,
