@@ -62,12 +62,13 @@ Columns = dict[str, Int64]
 def blocks(
     export: Export, table: Table, wanted: Sequence[str], texts: Mapping[str, int] | None = None
 ) -> Iterator[Columns]:
-    """The rows of ``table``, a dict of int64 columns at a time: MISSING throughout where the table has no such column.
+    """The rows of ``table``, a dict of int64 columns at a time: MISSING throughout where the table has no such column. They
+    stand until the next ones are asked for.
 
     ``texts``: columns that are read as texts, and how: TEXT or NAME.
     """
     kinds = {name: (texts or {}).get(name, INTEGER) for name in wanted}
-    present = [name for name in wanted if name in table.columns]
+    present = sorted((name for name in wanted if name in table.columns), key=lambda name: table.columns[name])
     asked = [Wanted(table.columns[n], ROW_ID if n in table.row_id else kinds[n]) for n in present]
     for block in export.reading.blocks(table.root, asked):
         export.progress()

@@ -59,7 +59,7 @@ class Reading:
 
     def blocks(self, root: int, wanted: Sequence[Wanted]) -> Iterator[Int64]:
         """int64 (wanted columns, rows): the rows of the table at ``root``, up to BLOCK_ROWS at a time. Integers as they are,
-        texts as numbers for :meth:`text`, MISSING for anything else.
+        texts as numbers for :meth:`text`, MISSING for anything else. A block stands until the next is asked for.
 
         Errors: FormatError where the pages of the table do not hang together.
         """
@@ -67,18 +67,20 @@ class Reading:
         places, kinds = np.array(wanted, dtype=np.int32).reshape(-1, 2)[order].T
         scan = _new_scan(np.ascontiguousarray(places), np.ascontiguousarray(kinds), BLOCK_ROWS, self.cut_at)
         state, back = scan.state, np.argsort(order)
+        sorted_ = bool(np.all(back[1:] > back[:-1]))  # then a view does
         for numbers, data in batches(self.pages, leaves(self.pages, root)):
             heads = np.where(numbers == 1, HEADER, 0).astype(np.int64)
             state[cells.PAGE] = state[cells.CELL] = 0
             while self._scan(data, heads, scan) == cells.ROOM:
                 if state[cells.ROW] == BLOCK_ROWS:
-                    yield scan.out[back]
+                    yield scan.out if sorted_ else scan.out[back]
                     state[cells.ROW] = 0
                 else:
                     self.texts = grown(self.texts, self.pages.size)
         self.damaged += int(state[cells.DAMAGED])
         if state[cells.ROW]:
-            yield scan.out[back, : int(state[cells.ROW])]
+            some = scan.out[:, : int(state[cells.ROW])]
+            yield some if sorted_ else some[back]
 
     def count(self, root: int) -> int:
         """How many rows the table at ``root`` has. Errors: as :meth:`blocks`."""

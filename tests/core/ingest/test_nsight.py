@@ -205,7 +205,10 @@ def test_rows_that_cannot_be_kept_are_counted_by_what_is_wrong(tmp_path: Path) -
             kernel(10, 5, 4, 1), kernel(10, 2**62, 2**62 + 1, 1), kernel(10, 1, 2, 1) | {"globalPid": None},
             kernel(10, 1, 2, 1) | {"start": None}, kernel(10, 1, 2, 1) | {"end": 1.5}, kernel(10, 7, 8, 9),
         ],
-        NVTX: [ranged(10, 1, None, "open"), ranged(10, 1, None, "open", eventType=60), ranged(10, 1, 2, "done")],
+        NVTX: [
+            ranged(10, 1, None, "open"), ranged(10, 1, None, "open", eventType=60), ranged(10, 1, 2, "done"),
+            ranged(10, 9, 2, "backwards"),
+        ],
     }  # fmt: skip
     said = found(tmp_path, tables)
     assert said.problems == {
