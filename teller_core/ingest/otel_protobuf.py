@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
 from teller_core.errors import FormatError, LimitError
@@ -36,6 +37,8 @@ MAX_MESSAGE = 128 << 20
 """Bytes of one message. A collector sends some thousand spans at once."""
 LIBRARY_SPANS = 1000
 """The field of ResourceSpans that ScopeSpans had before 1.0."""
+MAX_CACHED = 1 << 14
+"""Bytes of a resource that is remembered. They are some hundreds."""
 AGAIN = "Export the spans again"
 
 
@@ -124,7 +127,8 @@ def _of_group(group: bytes) -> Iterator[Span]:
     scopes: list[bytes] = []
     for number, _, value in fields(group):
         if number == 1:
-            resource = _attributes([_bytes(inner) for at, _, inner in fields(_bytes(value)) if at == 1])
+            data = _bytes(value)
+            resource = _resource(data) if len(data) <= MAX_CACHED else _entries(data)
         elif number in (2, LIBRARY_SPANS):
             scopes.append(_bytes(value))
     for scope in scopes:
@@ -134,6 +138,16 @@ def _of_group(group: bytes) -> Iterator[Span]:
                 library = _first_text(_bytes(value), 64)
             elif number == 2:
                 yield _span(_bytes(value), resource, library)
+
+
+@lru_cache(maxsize=64)
+def _resource(data: bytes) -> Row:
+    """The attributes of a resource: a collector repeats them with every batch."""
+    return _entries(data)
+
+
+def _entries(data: bytes) -> Row:
+    return _attributes([_bytes(inner) for at, _, inner in fields(data) if at == 1])
 
 
 def _span(data: bytes, resource: Row, scope: str) -> Span:

@@ -139,12 +139,12 @@ def _request(span: Span, start: int, end: int, engine: str, leg: str) -> Request
     durations: dict[str, int] = {}
     intervals: list[Interval] = []
     for name, origin in tables.items():
-        ns = _duration(span.attributes.get(name), origin.unit)
+        ns = _duration(span.attributes[name], origin.unit) if name in span.attributes else None
         if ns is not None:
             durations[name] = ns
             intervals.append(Interval(origin.begin, origin.end, ns, origin.clock))
     for name in origins.ALONE:
-        ns = _duration(span.attributes.get(name), NS_PER_S)
+        ns = _duration(span.attributes[name], NS_PER_S) if name in span.attributes else None
         durations |= {name: ns} if ns is not None else {}
     return RequestSpan(
         name=text_of(span.name, 128),
@@ -168,10 +168,13 @@ def _request(span: Span, start: int, end: int, engine: str, leg: str) -> Request
 
 def _tables(span: Span, engine: str) -> origins.Origins:
     """The durations that a span of ``engine`` may have, by attribute."""
-    old = "gen_ai.latency.time_in_model_prefill" not in span.attributes
-    vllm = origins.VLLM_V0 if old and "gen_ai.latency.time_to_first_token" in span.attributes else origins.VLLM_V1
-    own = {"vllm": vllm, "sglang": origins.SGLANG, "tgi": origins.TGI}.get(engine, {})
-    return {**own, **origins.DATADOG} if engine == "vllm" else own or origins.SEMANTIC
+    if engine != "vllm":
+        return {"sglang": origins.SGLANG, "tgi": origins.TGI}.get(engine, origins.SEMANTIC)
+    if "vllm.latency.ttft" in span.attributes:
+        return origins.DATADOG
+    told = span.attributes
+    old = "gen_ai.latency.time_to_first_token" in told and "gen_ai.latency.time_in_model_prefill" not in told
+    return origins.VLLM_V0 if old else origins.VLLM_V1
 
 
 def _duration(value: object, unit: int) -> int | None:

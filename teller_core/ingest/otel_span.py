@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from teller_core.ingest.decimals import scaled
@@ -15,6 +16,8 @@ TRACE_DIGITS, SPAN_DIGITS = 32, 16
 """Hex digits of a trace's and of a span's id (W3C Trace Context, sections 3.2.2.3 and 3.2.2.4)."""
 MAX_ATTRIBUTES, MAX_EVENTS = 512, 4096
 """More of a span are left: SDKs keep 128 of each unless told otherwise."""
+LONGEST_KEY = 128
+"""Characters of an attribute's name that are kept."""
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _KINDS = {1: "internal", 2: "server", 3: "client", 4: "producer", 5: "consumer"}
 """SpanKind of opentelemetry/proto/trace/v1/trace.proto."""
@@ -72,11 +75,21 @@ def kind_of(value: object) -> str:
 def key_values(value: object) -> dict[str, object]:
     """OTLP's list of keys and typed values as one mapping; a list of one text is that text, other lists are left."""
     said: dict[str, object] = {}
-    for entry in rows(value)[:MAX_ATTRIBUTES]:
-        typed = list(as_object(entry.get("value")).values())
-        if isinstance(entry.get("key"), str) and typed:
-            said[text_of(entry["key"], 128)] = _plain(typed[0])
+    for entry in cast("list[object]", value)[:MAX_ATTRIBUTES] if isinstance(value, list) else ():
+        if isinstance(entry, dict):
+            pair = cast("Row", entry)
+            key, typed = pair.get("key"), pair.get("value")
+            if isinstance(key, str) and isinstance(typed, dict) and typed:
+                said[attribute(key) if len(key) <= LONGEST_KEY else text_of(key, LONGEST_KEY)] = _plain(
+                    next(iter(cast("Row", typed).values()))
+                )
     return said
+
+
+@lru_cache(maxsize=4096)
+def attribute(key: str) -> str:
+    """The name of an attribute as it is kept: the same few stand in every span."""
+    return text_of(key, LONGEST_KEY)
 
 
 def _plain(value: object) -> object:
