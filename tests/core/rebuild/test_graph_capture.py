@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from teller_core import answers
 from teller_core.data.capture import GRAPH_CAPTURE, Joined
 from teller_core.data.records import FileRead, Recording
 from teller_core.data.replays import captured_rows, replayed_kernels, replays_note
@@ -19,10 +20,12 @@ from teller_core.data.trace import Lane, Layer, Origin, Trace
 from teller_core.data.tree import Tree
 from teller_core.ingest.row_arrays import RowArrays
 from teller_core.judge.assess import assess
+from teller_core.pipeline import import_paths
 from teller_core.rebuild.capture import rebuild
 from teller_core.rebuild.engines import Place
 from teller_core.rebuild.nest import nest
 from teller_core.rebuild.operators import Operators, with_operators
+from teller_core.store.store import Store
 
 HOST, STREAM, OTHER = Lane("7", "7", False), Lane("0", "3", True), Lane("0", "4", True)
 REAL = Path(__file__).parents[4] / "shared/traces/kineto/vllm_rocm_decode_full_graph"
@@ -300,3 +303,27 @@ def launches_of(events: list[dict[str, Any]]) -> tuple[list[tuple[str, int]], di
     inside = [e["args"] for e in calls if begin < e["ts"] < end and "kernel" in e["args"]]
     operators = {e["args"]["External id"]: e["name"] for e in events if e.get("cat") == "cpu_op"}
     return [(said["kernel"], said.get("External id", 0)) for said in inside], operators
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="no real traces beside the checkout (../shared)")
+def test_a_real_capture_is_told_with_its_coverage_in_every_answer(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "db") as store:
+        (report,) = import_paths([REAL], store).captures
+        (joined,) = report.joined
+        shown = answers.causal_slice(store, "step 0")
+        kernel = answers.explain_operator(store, "kernel_unified_attention_2d")
+        operator = answers.explain_operator(store, "vllm::unified_attention_with_output")
+    assert (joined.name, joined.matched, joined.of, joined.launches, joined.by_name) == (
+        "capture_32_FULL",
+        421,
+        421,
+        1,
+        True,
+    )
+    assert [(rank.role, rank.kernels) for rank in report.ranks] == [("worker", 425), (GRAPH_CAPTURE, 7)]
+    assert "421 of 421 kernels that graphs replayed" in shown.note
+    assert "vllm::unified_attention_with_output" in [line.text for line in shown.lines]
+    assert kernel.launched_by == ["vllm::unified_attention_with_output x12"]
+    assert "12 of 12 replayed calls stand where their graph was captured" in kernel.note
+    assert "24 calls were repeated by graphs without running" in operator.note
+    assert operator.total_ms == 0
