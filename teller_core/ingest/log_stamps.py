@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.decimals import NS_PER_S
+from teller_core.ingest.decimals import LARGEST, NS_PER_S
 
 MAX_STAMPS = 4096
 """Stamps whose meaning is remembered: neighbors share theirs."""
@@ -100,10 +100,12 @@ def _days(date: tuple[int | None, int, int] | None, near: int, clock: int) -> in
 
 
 def _day(year: int, month: int, day: int) -> int | None:
+    """Days since 1970; None where there is no such day, and where it is so far away that no column holds its ns."""
     try:
-        return timegm(datetime(year, month, day, tzinfo=UTC).timetuple()) // 86400
+        days = timegm(datetime(year, month, day, tzinfo=UTC).timetuple()) // 86400
     except ValueError:
         return None
+    return days if abs(days) < LARGEST // (86400 * NS_PER_S) - 5 else None
 
 
 def _offset(zone: str | None) -> int:

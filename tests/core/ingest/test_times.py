@@ -69,8 +69,20 @@ def test_a_zone_is_taken_off(when: datetime, quarters: int) -> None:
     assert zoned
 
 
-@pytest.mark.parametrize("text", ["02-30 01:02:03", "13-01 01:02:03", "Foo 01 01:02:03", "01-01 99:02:03", "x"])
-def test_a_day_that_is_not_is_unknown(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "02-30 01:02:03",
+        "13-01 01:02:03",
+        "Foo 01 01:02:03",
+        "01-01 99:02:03",
+        "x",
+        "9999-12-31 23:59:59",
+        "2226-11-29 14:55:21.108123456Z",
+        "0001-01-01 00:00:00",
+    ],
+)
+def test_a_day_that_is_not_or_that_no_column_holds_is_unknown(text: str) -> None:
     assert stamp(text, 1_795_961_987 * SECOND) == (UNKNOWN, 0, False)
 
 
