@@ -57,7 +57,7 @@ class JoinReport(Model):
         description="kernels of replays that have an operator; operators of an execution trace found among the spans"
     )
     of: int
-    used: int = Field(description="operators whose shapes come from the execution trace")
+    used: int = Field(description="operators whose shapes, or collective's name, come from the execution trace")
     launches: int = Field(description="replays of the graph")
     by_name: bool = Field(description="names agreed; else the order alone told which kernel is which")
 

@@ -278,7 +278,11 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
 
 def _joined(one: JoinReport) -> str:
     if one.kind == "execution_trace":
-        shapes = f"{one.used:,} of them got their shapes from it" if one.used else "all told their shapes themselves"
+        shapes = (
+            f"it tells what {one.used:,} of them were called with"
+            if one.used
+            else "all told themselves what they were called with"
+        )
         return f"Execution trace: {one.matched:,} of its {_many(one.of, 'operator')} found among the spans; {shapes}"
     graph = f"the graph {plain(one.name, LONGEST_NAME)}" if one.name else "a graph without a name"
     how = "" if one.by_name else ", told by their order alone"
