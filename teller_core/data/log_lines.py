@@ -9,7 +9,7 @@ from teller_core.data.process import Process
 from teller_core.data.texts import Texts
 
 Value = TypeVar("Value", bound=Hashable)
-_JSON = json.JSONEncoder(separators=(",", ":")).encode
+_TEXT = json.encoder.encode_basestring_ascii
 
 
 class _Table(Generic[Value]):
@@ -51,6 +51,19 @@ class LogLine(NamedTuple):
     """Line number in the file, from 1."""
 
 
+class Kind(NamedTuple):
+    """What many lines have in common."""
+
+    process: Process
+    level: str
+    rule: str
+
+
+def as_json(fields: Mapping[str, str]) -> str:
+    """``fields`` as a JSON object. Their names are plain words."""
+    return "{" + ",".join([f'"{name}":{_TEXT(value)}' for name, value in fields.items()]) + "}" if fields else "{}"
+
+
 class LogLines(Sequence[LogLine]):
     """Lines in columns, by position: ``time`` and ``resolution`` int64 ns, ``file`` and ``number`` int32, ``fields`` as JSON
     objects, ``untrusted_text``. A :class:`LogLine` is made when it is asked for: where one column will do, ask for that.
@@ -63,21 +76,26 @@ class LogLines(Sequence[LogLine]):
         self.number = array("i")
         self.fields = Texts()
         self.untrusted_text = Texts()
-        self._process, self._processes = array("i"), _Table[Process]()
-        self._level, self._levels = array("i"), _Table[str]()
-        self._rule, self._rules = array("i"), _Table[str]()
+        self._kind, self._kinds = array("i"), _Table[Kind]()
         self.extend(lines)
 
     def append(self, line: LogLine) -> None:
         """Add one line."""
         process, time, resolution, level, rule, fields, untrusted_text, file, number = line
-        self._process.append(self._processes.code(process))
+        kind = self.code(Kind(process, level, rule))
+        self.put(kind, time, resolution, fields=as_json(fields), text=untrusted_text, file=file, number=number)
+
+    def code(self, kind: Kind) -> int:
+        """The number of ``kind`` here, for :meth:`put`."""
+        return self._kinds.code(kind)
+
+    def put(self, kind: int, time: int, resolution: int, *, fields: str, text: str, file: int, number: int) -> None:
+        """Add a line whose kind has a number and whose ``fields`` are JSON already."""
+        self._kind.append(kind)
         self.time.append(time)
         self.resolution.append(resolution)
-        self._level.append(self._levels.code(level))
-        self._rule.append(self._rules.code(rule))
-        self.fields.append(_JSON(fields) if fields else "{}")
-        self.untrusted_text.append(untrusted_text)
+        self.fields.append(fields)
+        self.untrusted_text.append(text)
         self.file.append(file)
         self.number.append(number)
 
@@ -93,9 +111,7 @@ class LogLines(Sequence[LogLine]):
         self.number.extend(lines.number)
         self.fields.extend(lines.fields)
         self.untrusted_text.extend(lines.untrusted_text)
-        self._process.extend(self._processes.codes(lines._processes, lines._process))
-        self._level.extend(self._levels.codes(lines._levels, lines._level))
-        self._rule.extend(self._rules.codes(lines._rules, lines._rule))
+        self._kind.extend(self._kinds.codes(lines._kinds, lines._kind))
 
     def __len__(self) -> int:
         return len(self.time)
@@ -108,11 +124,11 @@ class LogLines(Sequence[LogLine]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return LogLine(
-            self.process(index),
+            self.kind(index).process,
             self.time[index],
             self.resolution[index],
-            self.level(index),
-            self.rule(index),
+            self.kind(index).level,
+            self.kind(index).rule,
             json.loads(self.fields[index]),
             self.untrusted_text[index],
             self.file[index],
@@ -122,28 +138,19 @@ class LogLines(Sequence[LogLine]):
     def __repr__(self) -> str:
         return f"LogLines({list(self)!r})"
 
-    def process(self, index: int) -> Process:
-        """Who wrote the line at ``index``."""
-        return self._processes.values[self._process[index]]
+    def kind(self, index: int) -> Kind:
+        """Who wrote the line at ``index``, at which level, and the rule that knows it."""
+        return self._kinds.values[self._kind[index]]
 
-    def level(self, index: int) -> str:
-        """The level of the line at ``index``."""
-        return self._levels.values[self._level[index]]
-
-    def rule(self, index: int) -> str:
-        """The rule of the line at ``index``."""
-        return self._rules.values[self._rule[index]]
-
-    def processes(self) -> Iterator[Process]:
-        """Everybody who wrote a line, once."""
-        return iter(self._processes.values)
+    def processes(self) -> set[Process]:
+        """Everybody who wrote a line."""
+        return {kind.process for kind in self._kinds.values}
 
     def rewrite(self, better: Callable[[Process], Process]) -> None:
         """Put ``better(process)`` in the place of every process."""
-        old = self._processes
-        self._processes = _Table[Process]()
-        codes = [self._processes.code(better(process)) for process in old.values]
-        self._process = array("i", (codes[code] for code in self._process))
+        old, self._kinds = self._kinds, _Table[Kind]()
+        codes = [self._kinds.code(kind._replace(process=better(kind.process))) for kind in old.values]
+        self._kind = array("i", (codes[code] for code in self._kind))
 
     def at(self, times: Iterable[int]) -> "LogLines":
         """The same lines with other times, one a line; all other columns are shared."""

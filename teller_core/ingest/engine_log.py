@@ -8,19 +8,20 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from teller_core.data.log_lines import LogLine
+from teller_core.data.log_lines import Kind, LogLine
 from teller_core.data.process import Process
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import lines
-from teller_core.ingest.log_clock import Clocks, settle
+from teller_core.ingest.log_clock import NONE, Clocks, kind_of, settle
 from teller_core.ingest.log_envelopes import head
-from teller_core.ingest.log_facts import Line
+from teller_core.ingest.log_facts import TELLERS, Line
 from teller_core.ingest.log_patterns import Known, recognize, recognize_numbers
 from teller_core.ingest.log_processes import process_of, settle_hosts
 from teller_core.ingest.log_progress import without_progress
-from teller_core.ingest.log_stamps import Head
+from teller_core.ingest.log_stamps import Head, stamp
 from teller_core.ingest.log_story import Story
+from teller_core.ingest.log_usual import Usual, find
 from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, endless, shorten, strip, unclosed, visible
 from teller_core.ingest.source import open_source
 
@@ -100,11 +101,53 @@ class Log:
         self.processes: dict[tuple[str, int, str], Process] = {}
         self.clocks = Clocks()
         self.unknown = 0
+        self.kinds: dict[tuple[str | None, ...], tuple[Process, str, int]] = {}
 
     def add(self, raw: str, number: int) -> None:
         """One physical line."""
+        usual = find(raw)
+        if usual is not None and self._usual(*usual, number):
+            return
         text = without_progress(raw.rstrip("\r"), self.place.near)
         self.add_line(text, None if text is None else beginning(text, self.place.near), number)
+
+    def _usual(self, usual: Usual, match: re.Match[str], number: int) -> bool:
+        """Keep a line that was read at once; False where it must go the long way after all."""
+        if self.open is not None and (self.open.head.part or endless(self.open.head.message)):
+            return False
+        time, resolution, kind = self.last, UNKNOWN, NONE
+        if usual.stamped:
+            time, resolution, zoned = stamp(match["stamp_"] or match["date_"], self.place.near)
+            if time == UNKNOWN:
+                return False
+            kind = kind_of(zoned, False)
+        self.close()
+        self.last = time
+        ranks = match["ranks_"] if usual.stamped else None
+        process, tag, code = self._written_by(usual.rule, match["tag_"], match["pid_"], match["level_"], ranks)
+        self.found.events += 1
+        self.found.kept += 1
+        text = shorten(match["message_"], MAX_TEXT)
+        lines = self.found.lines
+        fields = usual.fields(match)
+        lines.put(code, time, resolution, fields=fields, text=text, file=self.place.file, number=number)
+        self.clocks.add(kind, time)
+        if usual.rule in TELLERS:
+            some = {name: value for name, value in match.groupdict().items() if value is not None}
+            self._tell(usual.rule, some, Line(process, time, resolution, tag, len(lines) - 1, number))
+        return True
+
+    def _written_by(self, *told: str | None) -> tuple[Process, str, int]:
+        """The process of a usual line, its tag and the number of its kind: by rule, tag, pid, level and ranks as written."""
+        found = self.kinds.get(told)
+        if found is None or (not told[1] and found[0].pid != self.main):
+            rule, tag, pid, level, ranks = told
+            self._note_engine(rule or "")
+            name = tag or (ranks or "").strip()
+            process = self._process(Head(UNKNOWN, UNKNOWN, False, "", name, int(pid or 0), ""))
+            code = self.found.lines.code(Kind(process, level or "", rule or ""))
+            found = self.kinds[told] = process, name, code
+        return found
 
     def add_line(self, text: str | None, heads: Head | None, number: int) -> None:
         """One line with the head it begins with; None for a progress bar that goes on."""
@@ -195,17 +238,22 @@ class Log:
             fields = {**fields, "zone": _zone(first.zone)}
         text, file, number = cleaned.text, self.place.file, opened.number
         found.lines.append(LogLine(process, time, resolution, first.level, rule, fields, text, file, number))
-        self.clocks.add(first, borrowed)
+        self.clocks.add(NONE if borrowed else kind_of(first.zoned, first.local), time)
+        if first.zone:
+            self.clocks.vote(first.zone)
         if rule:
             self._tell(rule, fields, Line(process, time, resolution, first.tag, len(found.lines) - 1, number))
 
     def _tell(self, rule: str, fields: dict[str, str], line: Line) -> None:
-        producer = rule.partition(".")[0]
-        if not self.found.engine and producer in ENGINES:
-            self.found.engine = producer
+        self._note_engine(rule)
         epoch = self.story.tell(rule, fields, line)
         if epoch is not None:
             self.clocks.said(line.time, epoch)
+
+    def _note_engine(self, rule: str) -> None:
+        producer = rule.partition(".")[0]
+        if not self.found.engine and producer in ENGINES:
+            self.found.engine = producer
 
     def _process(self, first: Head) -> Process:
         pid, host = first.pid or (self.main if not first.tag else 0), self.place.host or first.host

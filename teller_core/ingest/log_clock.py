@@ -6,12 +6,16 @@ from collections import Counter
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_S
 from teller_core.ingest.found import Found
-from teller_core.ingest.log_stamps import Head
 
 QUARTER_HOUR = 900 * NS_PER_S
 WIDEST_ZONE = 56
 """Quarters of an hour: no zone is over 14 hours from Greenwich."""
 NONE, UNIX, WALL, LOCAL = range(4)
+
+
+def kind_of(zoned: bool, local: bool) -> int:
+    """The clock of a stamp."""
+    return UNIX if zoned else LOCAL if local else WALL
 
 
 class Clocks:
@@ -25,26 +29,24 @@ class Clocks:
         self._kind, self._time = NONE, UNKNOWN
         """Of the last line that has a time."""
 
-    def add(self, first: Head, borrowed: bool) -> None:
-        """The next line, with its head; ``borrowed``: it has no time of its own."""
-        kind = NONE if borrowed else UNIX if first.zoned else LOCAL if first.local else WALL
+    def add(self, kind: int, time: int) -> None:
+        """The next line, with its time on the clock ``kind``."""
         self.kind.append(kind)
         if kind == NONE:
             return
         self.kinds[kind] += 1
-        if first.zone:
-            self._vote(first.zone)
         before, self._kind = self._kind, kind
         if before != kind and NONE < before < LOCAL and kind < LOCAL:
-            self._vote(self._time - first.time if kind == UNIX else first.time - self._time)
-        self._time = first.time
+            self.vote(self._time - time if kind == UNIX else time - self._time)
+        self._time = time
 
     def said(self, time: int, epoch: int) -> None:
         """A line of ``time`` on the wall clock tells the Unix time at which it was written."""
         if time != UNKNOWN and self.kind and self.kind[-1] == WALL:
-            self._vote(time - epoch)
+            self.vote(time - epoch)
 
-    def _vote(self, ahead: int) -> None:
+    def vote(self, ahead: int) -> None:
+        """The wall clock seems to be ``ahead`` by that many ns."""
         quarters = round(ahead / QUARTER_HOUR)
         if abs(quarters) <= WIDEST_ZONE:
             self.votes[quarters] += 1

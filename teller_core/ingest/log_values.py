@@ -14,8 +14,8 @@ _UNITS = {"ns": 1, "µs": NS_PER_US, "μs": NS_PER_US, "us": NS_PER_US, "ms": NS
 
 def number(fields: Fields, name: str) -> int | None:
     """int: the count in a field; None where there is none."""
-    text = fields.get(name, "")
-    if len(text) > 9 or not text.isdigit() or not text.isascii():
+    text = fields.get(name)
+    if text is None or len(text) > 9 or not text.isdecimal():
         return None
     value = int(text)
     return value if value <= MOST_TOKENS else None

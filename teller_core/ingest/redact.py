@@ -74,6 +74,13 @@ _BRACKET = re.compile(r"[\"'\[\](){}]")
 _QUOTED = {'"': re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]|\\.)*+", re.DOTALL)}
 _CLOSES = {"[": "]", "(": ")", "{": "}"}
 
+_NAMED = re.compile(
+    r"(?i)(?<![a-z#])((?:api[_-]?keys?|key|token|password|passwd|secret|authorization|credentials?|cookie)"
+    r"[\"']?\s*[:=]\s*(?:\[?[\"'])?)(?!None\b|null\b|True\b|False\b|\[secret|(?:bearer|basic) \[secret)"
+    r"(?!\d+(?:\.\d+)?%?(?![\w]))(?:(?:bearer|basic)\s+)?[^\s\"',)}\]&;]{6,}"
+)
+_NAMES = re.compile(r"(?:key|token|passw(?:or)?d|secret|authorization|credential|cookie)s?[\"']?\s*[:=]")
+"""Without one of these, in small letters, there is nothing for _NAMED."""
 _SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (("bearer", "basic"), re.compile(r"(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}"), r"\1 [secret]"),
     (
@@ -94,19 +101,8 @@ _SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     ),
     (("@",), re.compile(r"[\w.%+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}"), "[email]"),
     (("://",), re.compile(r"(?<=://)[^\s/@\"']{1,200}@"), "[secret]@"),
-    (
-        ("key", "token", "passw", "secret", "authoriz", "credential", "cookie"),
-        re.compile(
-            r"(?i)(?<![a-z#])((?:api[_-]?keys?|key|token|password|passwd|secret|authorization|credentials?|cookie)"
-            r"[\"']?\s*[:=]\s*(?:\[?[\"'])?)(?!None\b|null\b|True\b|False\b|\[secret|(?:bearer|basic) \[secret)"
-            r"(?!\d+(?:\.\d+)?%?(?![\w]))(?:(?:bearer|basic)\s+)?[^\s\"',)}\]&;]{6,}"
-        ),
-        r"\1[secret]",
-    ),
+    (("key", "token", "passw", "secret", "authoriz", "credential", "cookie"), _NAMED, r"\1[secret]"),
 )
-
-
-_SUSPECT = tuple(word for words, _, _ in _SECRETS for word in words)
 
 
 def clean(text: str, *, keep_prompts: bool = False, salt: bytes = b"", limit: int = MAX_TEXT) -> Cleaned:
@@ -122,22 +118,19 @@ def strip(text: str, *, keep_prompts: bool = False, salt: bytes = b"") -> Cleane
     """
     shown = visible(text)
     shown, redactions = (shown, 0) if keep_prompts else _without_prompts(shown, salt)
-    shown = shown[:MAX_SCANNED]
-    low = shown.lower()
-    for word in _SUSPECT:
-        if word in low:
-            shown, secrets = _without_secrets(shown, low)
-            redactions += secrets
-            break
-    return Cleaned(shown, redactions)
+    shown, secrets = _without_secrets(shown[:MAX_SCANNED])
+    return Cleaned(shown, redactions + secrets)
 
 
-def _without_secrets(text: str, low: str) -> tuple[str, int]:
-    redactions = 0
+def _without_secrets(text: str) -> tuple[str, int]:
+    low, redactions = text.lower(), 0
     for words, pattern, instead in _SECRETS:
-        if any(word in low for word in words):
-            text, count = pattern.subn(instead, text)
-            redactions += count
+        for word in words:
+            if word in low:
+                if pattern is not _NAMED or _NAMES.search(low) is not None:
+                    text, count = pattern.subn(instead, text)
+                    redactions += count
+                break
     return text, redactions
 
 

@@ -65,7 +65,7 @@ def _place_by_time(
     timed = (steps.begin() != UNKNOWN) & (steps.end() != UNKNOWN)
     for engine in set(engine_places.values()):
         rows = np.flatnonzero(timed & (steps.engine == engine))
-        own = [i for i in np.flatnonzero(loose).tolist() if engine_places.get(place(lines.process(i))) == engine]
+        own = [i for i in np.flatnonzero(loose).tolist() if engine_places.get(place(lines.kind(i).process)) == engine]
         own = [i for i in own if known(lines.time[i]) and known(lines.resolution[i])]
         if not len(rows) or not own:
             continue
@@ -86,15 +86,16 @@ def _table(lines: LogLines, before: Int64, step: Int64, request: Int64) -> Lines
     order = np.argsort(np.where(time == UNKNOWN, np.iinfo(np.int64).max, time), kind="stable")
     at: list[int] = order.tolist()
     names = {process: f"{process.host}/{process.pid}" for process in lines.processes()}
+    kinds = [lines.kind(i) for i in at]
     return Lines(
         time=time[order],
         before=before[order],
         after=np.array(lines.resolution, dtype=np.int64)[order],
-        level=[lines.level(i) for i in at],
-        rule=[lines.rule(i) for i in at],
+        level=[kind.level for kind in kinds],
+        rule=[kind.rule for kind in kinds],
         fields=Texts(lines.fields[i] for i in at),
         untrusted_text=Texts(lines.untrusted_text[i] for i in at),
-        process=[names[lines.process(i)] for i in at],
+        process=[names[kind.process] for kind in kinds],
         file=np.array(lines.file, dtype=np.int32)[order],
         number=np.array(lines.number, dtype=np.int32)[order],
         step=step[order].astype(np.int32),
