@@ -16,7 +16,7 @@ class Spans(NamedTuple):
 
     def length(self) -> int:
         """ns covered."""
-        return int((self.stop - self.start).sum())
+        return int((self.stop - self.start).sum()) if len(self.start) else 0
 
 
 EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -97,8 +97,9 @@ def paint(low: int, high: int, colors: Sequence[Spans]) -> list[int]:
     The numbers sum to ``high - low`` exactly.
     """
     clipped = [clip(color, low, high) for color in colors]
-    if not any(len(color.start) for color in clipped):
-        return [*[0] * len(clipped), max(high - low, 0)]
+    if sum(len(color.start) > 0 for color in clipped) < 2:  # nothing can be covered twice
+        painted = [color.length() for color in clipped]
+        return [*painted, max(high - low, 0) - sum(painted)]
     ends = np.array([low, high], np.int64)
     points = np.unique(np.concatenate([ends, *[c.start for c in clipped], *[c.stop for c in clipped]]))
     left, size = points[:-1], np.diff(points)

@@ -42,6 +42,9 @@ class Told(NamedTuple):
     value: Float64
 
 
+NOTHING = Told(EMPTY_NS, EMPTY_NS, np.empty(0, np.float64))
+
+
 def queue_saturation(scene: Scene) -> Clue | None:
     """As the scheduler's rule finds it, with how many waited; else the gauge alone, while it took longer than its work asks."""
     clue = rules_scheduler.queue_saturation(scene)
@@ -166,13 +169,14 @@ def _by_name(case: Case) -> dict[str, Told]:
 
 
 def _named(scene: Scene, name: str) -> Told:
-    nothing = Told(EMPTY_NS, EMPTY_NS, np.empty(0, np.float64))
-    return scene.case.once("readings", _by_name).get(name, nothing) if scene.span else nothing
+    return scene.case.once("readings", _by_name).get(name, NOTHING) if scene.span else NOTHING
 
 
 def _near(scene: Scene, name: str) -> Told:
     """The readings of a gauge around the stretch, by time."""
     told = _named(scene, name)
+    if not len(told.value):
+        return told
     near = (told.stop >= scene.low - NEAR_NS) & (told.start <= scene.high + NEAR_NS) & (told.stop != UNKNOWN)
     return Told(told.start[near], told.stop[near], told.value[near])
 
@@ -191,6 +195,8 @@ def _highest(scene: Scene, name: str) -> float | None:
 def _growth(scene: Scene, name: str) -> float:
     """By how much a counter grew in the intervals that touch the stretch and are short enough to tell of it."""
     told = _named(scene, name)
+    if not len(told.value):
+        return 0.0
     short = (told.start != UNKNOWN) & (told.stop - told.start <= LONGEST_NS)
     touching = short & (told.stop > scene.low) & (told.start < scene.high)
     return float(told.value[touching].sum())

@@ -18,6 +18,8 @@ def side_by_side(view: Scene) -> tuple[list[RankShare] | None, str]:
     the capture that began during the request, or before it and never ended.
     """
     capture = view.case.capture
+    if not len(capture.collectives.rank) and not len(capture.absences.rank):
+        return None, _why_none(view)
     rows = view.case.once("collectives", lambda case: keyed(case.capture.collectives.step.astype(np.int64)))
     table = take(capture.collectives, rows.of(np.unique(view.life.step).astype(np.int64)))
     absent = capture.absences

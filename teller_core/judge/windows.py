@@ -39,6 +39,8 @@ class Keyed(NamedTuple):
 
     def of(self, keys: Int64) -> Int64:
         """int64, ascending: the rows that have any of ``keys``."""
+        if not len(keys) or not len(self.key):
+            return self.row[:0]
         keys = np.unique(keys)
         first, last = np.searchsorted(self.key, keys, "left"), np.searchsorted(self.key, keys, "right")
         length = last - first
