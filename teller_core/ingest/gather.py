@@ -43,7 +43,7 @@ class Gathered:
         self.redactions += found.redactions
         if found.engine:
             self.engines[found.engine] += 1
-        self._note_time(found)
+        self.note_time(found)
 
     def middle(self) -> int:
         """Unix ns in the middle of what was read so far by that clock; 0 where nothing was."""
@@ -59,7 +59,8 @@ class Gathered:
         engine = self.engines.most_common(1)[0][0] if self.engines else ""
         return replace(recording, engine=engine, redactions=self.redactions)
 
-    def _note_time(self, found: Found) -> None:
+    def note_time(self, found: Found) -> None:
+        """Take down a time of ``found``, where it tells one by the clock of the world."""
         if found.clock != "unix":
             return
         starts = [record.start for record in (*found.decisions[:1], *found.clients[:1], *found.pauses[:1])]

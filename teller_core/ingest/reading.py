@@ -10,6 +10,7 @@ from typing import NamedTuple
 from teller_core.data.records import FileRead, Recording
 from teller_core.data.scratch import scratch
 from teller_core.data.tree import Tree
+from teller_core.errors import TellerError
 from teller_core.ingest import engine_log
 from teller_core.ingest.archives import unpacked
 from teller_core.ingest.bar import Bar, Tell
@@ -28,8 +29,8 @@ from teller_core.ingest.recognizing import (
     recognized,
     size_in,
 )
-from teller_core.ingest.source import is_compressed
-from teller_core.ingest.workers import Nest, Read, Task, read_each
+from teller_core.ingest.source import is_compressed, read_head
+from teller_core.ingest.workers import Nest, Read, Task, read_each, read_here
 
 __all__ = [
     "FORMATS", "UNTRIED", "Group", "How", "Reading", "apart", "bytes_of", "content_id", "format_of", "hashed", "plan",
@@ -122,19 +123,31 @@ def _unpacking(progress: Tell | None) -> Tell | None:
 def _in_order(
     files: _Files, gathered: Gathered, nest: Nest | None, bar: Bar, *, folder: Path, jobs: int | None
 ) -> Generator[tuple[Path, Read]]:
-    """Each file and what it held: those that tell their own time; the first of the others, where nothing told a time before
-    it; and the rest.
-    """
+    """Each file and what it held: those that tell their own time, then the others."""
     paths = list(files.formats)
     alone = sum(name not in BY_OTHERS for name in files.formats.values())
-    at, first = 0, len(gathered.recording.files)
-    while at < len(paths):
-        stop = alone if at < alone else len(paths) if gathered.times else at + 1
-        tasks = [_task(files, paths[i], first + i, gathered.middle()) for i in range(at, stop)]
-        notes = [bar.of(i) for i in range(at, stop)]
+    first = len(gathered.recording.files)
+    for low, high in ((0, alone), (alone, len(paths))):
+        if low == alone and high - low > 1 and not gathered.times:
+            _peek(files, paths[low:high], gathered, folder)
+        tasks = [_task(files, paths[i], first + i, gathered.middle()) for i in range(low, high)]
+        notes = [bar.of(i) for i in range(low, high)]
         with closing(read_each(tasks, nest, notes, folder=folder, jobs=jobs)) as reads:
-            yield from zip(paths[at:stop], reads, strict=True)
-        at = stop
+            yield from zip(paths[low:high], reads, strict=True)
+
+
+def _peek(files: _Files, paths: Sequence[Path], gathered: Gathered, folder: Path) -> None:
+    """Take the time from the beginnings of files that may lack a year: one that has it tells it to the others."""
+    for path in paths:
+        task = _task(files, path, 0, 0)
+        try:
+            head = read_head(task.path)
+        except TellerError:  # whoever reads all of it says why
+            continue
+        begin = folder / f"begin-{path.name}"
+        begin.write_bytes(head[: head.rfind(b"\n") + 1])
+        gathered.note_time(read_here(task._replace(path=begin), None, None).found)
+        begin.unlink()
 
 
 def _task(files: _Files, path: Path, position: int, middle: int) -> Task:

@@ -6,6 +6,7 @@ ignores Ctrl-C, which is for whoever started it, and ends with that process. How
 and on the memory that they may use.
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -34,12 +35,15 @@ from teller_core.ingest.room import cores, memory
 Nest = Callable[[Trace], Tree]
 Context = ForkContext | ForkServerContext | SpawnContext
 
-LEAST_BYTES = 24 << 20
-"""Expanded bytes, about, from which a process of its own pays: a fork and its hand-over take 50 ms."""
-LEAST_BYTES_ELSEWHERE = 400 << 20
+LEAST_S = 0.15
+"""Seconds that reading a file takes, about, from which a process of its own pays: a fork and its hand-over take 50 ms."""
+LEAST_S_ELSEWHERE = 3.0
 """The same where this process cannot be forked: a new interpreter loads the compiled code, which takes 1.2 s."""
+PACE = {"kineto": 400 << 20, "nsight_sqlite": 50 << 20}
+"""Expanded bytes that are read in a second, by format; READ for the others, which are text that Python reads."""
+READ = 5 << 20
 EXPANSION = 10
-"""Traces expand 8 to 15 times."""
+"""Traces and logs expand 8 to 15 times."""
 NEEDS = {"engine_log": 5}
 """Bytes of memory that reading takes for an expanded byte, by format; 1 for the others, less for a long trace."""
 SHARE = 0.7
@@ -65,6 +69,11 @@ class Task(NamedTuple):
     def expanded(self) -> int:
         """Bytes when expanded, about."""
         return self.size * (EXPANSION if self.compressed else 1)
+
+    @property
+    def takes(self) -> float:
+        """Seconds to read it, about."""
+        return self.expanded / PACE.get(self.format, READ)
 
 
 class Read(NamedTuple):
@@ -96,6 +105,8 @@ class _Readers:
     waiting: list[tuple[int, Task]]
     running: dict[int, _Reader] = field(default_factory=dict[int, _Reader])
     done: dict[int, Read] = field(default_factory=dict[int, Read])
+    ended: list[BaseProcess] = field(default_factory=list[BaseProcess])
+    """Those whose result is here: their memory takes a while to be given back, and nobody waits for that."""
 
 
 def read_each(
@@ -112,7 +123,7 @@ def read_each(
         yield from (read_here(task, nest, note) for task, note in zip(tasks, notes, strict=True))
         return
     folder = Path(mkdtemp(dir=folder))
-    if any(tasks[i].format == "kineto" for i in apart):
+    if any(tasks[i].format in PACE for i in apart):
         _warm(nest, folder)
     room, most = int(SHARE * memory()), min(len(apart), jobs or cores())
     readers = _Readers(nest, folder, _context(), most, room, [(i, tasks[i]) for i in apart])
@@ -126,8 +137,8 @@ def read_each(
 
 def worth_apart(tasks: Sequence[Task], jobs: int | None) -> list[int]:
     """Positions of the files that are worth a process each: none where fewer than two are, or only one may run."""
-    least = 0 if jobs else LEAST_BYTES if _may_fork() else LEAST_BYTES_ELSEWHERE
-    large = [i for i, task in enumerate(tasks) if task.expanded >= least]
+    least = 0 if jobs else LEAST_S if _may_fork() else LEAST_S_ELSEWHERE
+    large = [i for i, task in enumerate(tasks) if task.takes >= least]
     return large if min(len(large), jobs or cores()) > 1 else []
 
 
@@ -219,8 +230,7 @@ def _take(readers: _Readers, number: int) -> None:
         readers.done[number] = Read(found, trees)
     del readers.running[number]
     reader.pipe.close()
-    reader.process.join()
-    reader.process.close()
+    readers.ended.append(reader.process)
 
 
 def _ended(reader: _Reader) -> TellerError | RuntimeError:
@@ -240,6 +250,8 @@ def _end(readers: _Readers) -> None:
     for reader in readers.running.values():
         reader.process.join()
         reader.pipe.close()
+    for process in readers.ended:
+        process.join()
     readers.running.clear()
 
 
@@ -267,6 +279,7 @@ def _read_apart(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.disable()  # a collection would look at, and so copy, all that this process shares with the one it was forked from
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a terminal belongs to the process that draws on it
     try:
         read = read_here(task, nest, partial(_note, folder, number))

@@ -84,6 +84,16 @@ def test_stamps_without_a_year_take_it_from_the_other_files(tmp_path: Path) -> N
     assert read(tmp_path).requests[-1].time == 1_795_961_982_000_000_000
 
 
+def test_stamps_without_a_year_take_it_from_another_log_where_there_are_logs_alone(tmp_path: Path) -> None:
+    for name in ("a.log", "c.log"):
+        (tmp_path / name).write_text("INFO 11-29 14:19:42 [a.py:1] Added request r-1.\n")
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / "b.log").write_text('{"time": "2026-11-29T14:19:41Z", "level": "INFO", "message": "ready"}\n' * 3)
+    recording = read(tmp_path)
+    assert {fact.time for fact in recording.requests} == {1_795_961_982_000_000_000}
+    assert {file.clock for file in recording.files} == {"unix", "wall"}
+
+
 def test_the_same_content_is_the_same_capture_under_any_name(tmp_path: Path) -> None:
     first = content_id(plan([bundle(tmp_path / "b")])[0])
     shutil.copy(HOST, tmp_path / "z.jsonl")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields, is_dataclass
@@ -63,8 +64,8 @@ def same(one: Any, other: Any) -> bool:
         return bool(one.dtype == other.dtype and np.array_equal(one, other))
     if is_dataclass(one) and not isinstance(one, type):
         return all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))  # type: ignore[arg-type]
+    if isinstance(one, Sequence) and not isinstance(one, str | bytes):
+        return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
 
 
@@ -156,10 +157,11 @@ def test_how_far_the_readers_are_reaches_the_end_of_every_file(tmp_path: Path) -
 
 def test_few_or_small_files_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "cores", lambda: 8)
-    large = workers.LEAST_BYTES // workers.EXPANSION + 1
+    large = int(workers.LEAST_S * workers.PACE["kineto"]) // workers.EXPANSION + 1
     task = Task(tmp_path, "kineto", Place(), large, True)
     assert workers.worth_apart([task, task._replace(size=9), task], None) == [0, 2]
     assert workers.worth_apart([task, task._replace(compressed=False)], None) == []
+    assert workers.worth_apart([task._replace(format="engine_log", size=1 << 20, compressed=False)] * 2, None) == [0, 1]
     assert workers.worth_apart([task, task], 1) == []
     assert workers.worth_apart([task._replace(size=1)] * 3, 2) == [0, 1, 2]
     monkeypatch.setattr(workers, "cores", lambda: 1)
