@@ -218,7 +218,7 @@ def test_a_caller_who_measured_alone_gets_an_answer_that_says_what_is_missing() 
     )
     report = judge(case, STRUCK)
     assert report.verdict == "typical_here"
-    assert {part.part for part in report.phases if part.ns} == {"unexplained"}
+    assert {part.part for part in report.phases if part.ns} == {"decode", "unexplained"}
     assert report.resources == []
     assert report.tier == 1
     assert "which steps served it" in report.not_seen
