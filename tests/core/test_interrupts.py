@@ -115,3 +115,15 @@ def test_after_a_kill_the_store_opens_and_the_next_import_tidies_up(ranks: Path,
         (report,) = import_paths([ranks], store).captures
     assert not report.already_known
     assert os.listdir(ranks.parent / "kept") == ["t.db"]
+
+
+@pytest.mark.slow
+def test_a_reader_that_is_killed_ends_the_import_in_one_line_and_leaves_nothing(ranks: Path) -> None:
+    with started(ranks, "reader") as process:
+        pids = waited(ranks, 2)
+        os.kill(pids[0], signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert "the process that read it was killed" in err and "--jobs 1" in err
+    assert all(gone(pids))
+    assert os.listdir(ranks.parent / "kept") == ["t.db"]
