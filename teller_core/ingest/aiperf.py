@@ -88,7 +88,8 @@ def _duration(metrics: Row, name: str) -> int | None:
 
 
 def _scaled(metric: Row, value: object) -> int | None:
-    return scaled(value, UNITS[metric["unit"]]) if metric.get("unit") in UNITS else None
+    unit = metric.get("unit")
+    return scaled(value, UNITS[unit]) if isinstance(unit, str) and unit in UNITS else None
 
 
 def _tokens(metrics: Row, name: str) -> int | None:

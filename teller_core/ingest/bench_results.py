@@ -49,7 +49,7 @@ class _Run:
     output_lens: "array[int]" = field(default_factory=lambda: array("q"))
     ttfts: "array[int]" = field(default_factory=lambda: array("q"))
     start_times: "array[int]" = field(default_factory=lambda: array("q"))
-    itls: "list[array[int] | None]" = field(default_factory=lambda: list["array[int] | None"]())
+    itls: "list[array[int] | None]" = field(default_factory=list["array[int] | None"])
     errors: "array[int]" = field(default_factory=lambda: array("b"))
     numbers: dict[str, float] = field(default_factory=dict[str, float])
     backend: str = ""
@@ -105,7 +105,10 @@ def _setting(stream: Stream, key: str, run: _Run, found: Found) -> None:
     if key in ("backend", "endpoint_type") and isinstance(value, str):
         run.backend = value
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and abs(value) < LARGEST:
-        run.numbers[text_of(key, 128)] = float(value)
+        name = text_of(key, 128)
+        if name in run.numbers:  # the last of several counts
+            found.other["setting"] += 1
+        run.numbers[name] = float(value)
     else:
         found.other["setting"] += 1
 

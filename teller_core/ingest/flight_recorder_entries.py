@@ -224,7 +224,7 @@ def _names_of_ids(dump: _Dump, statuses: Mapping[str, Any], entries: Sequence[ob
         if number is not None and group is not None:
             told.setdefault(str(number), group)
     keys, names = [str(key) for key in statuses], list(dump.groups)
-    if len(keys) != len(names) or not all(map(str.isdecimal, (*keys, *names))):
+    if len(keys) != len(names) or not all(key.isdecimal() and len(key) < 19 for key in (*keys, *names)):
         return told
     paired = dict(zip(sorted(keys, key=int), (dump.groups[name] for name in sorted(names, key=int)), strict=True))
     agree = all(paired[number].name == group.name for number, group in told.items() if number in paired)

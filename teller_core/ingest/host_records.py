@@ -19,7 +19,7 @@ from teller_core.ingest.jsonl import first_object, objects, text_of
 from teller_core.ingest.rows import Rows
 
 NAME = "host_records"
-KINDS = frozenset("PXGLINM")
+KINDS = tuple("PXGLINM")
 INSTANTS = {
     "request.received": "received",
     "request.first_token": "first_token",
@@ -56,7 +56,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         elif kind == "P":
             process = process._replace(pid=process.pid or thread)
             found.other["process"] += 1
-        elif kind in _READERS:
+        elif isinstance(kind, str) and kind in _READERS:
             _READERS[kind](found, rows, process, row)
         else:
             found.problems["unknown_event"] += 1

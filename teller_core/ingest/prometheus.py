@@ -78,7 +78,7 @@ def _line(found: Found, series: tuple[str, dict[str, str]] | None, match: re.Mat
     if match is not None and series is not None and match["value"] is None:
         found.other["series"] += 1  # the readings follow, a line each
         return
-    value = number(match["value"]) if match is not None else None
+    value = number(match["value"] or "") if match is not None else None
     if series is None or match is None or value is None:
         found.problems["bad_line"] += 1
         return

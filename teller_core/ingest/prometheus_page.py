@@ -38,8 +38,8 @@ def number(text: str) -> float | None:
 def labels_of(text: str) -> dict[str, str] | None:
     """What stands between braces; None where it is no list of labels."""
     labels: dict[str, str] = {}
-    at = 0
-    while text[at:].strip():
+    text, at = text.rstrip(), 0
+    while at < len(text):
         match = _LABEL.match(text, at)
         if match is None:
             return None

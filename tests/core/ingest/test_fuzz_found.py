@@ -1,0 +1,52 @@
+"""Inputs that once made a reader fail in another way than by refusing: read, or refused, with every record accounted for."""
+
+import json
+import pickle  # made here
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz.checks import check, read_bytes, samples, sniff_all
+
+EVENT = {"ph": "X", "t": 1_795_961_987_000_000_000, "tid": 7, "name": "step", "dur": 5}
+AIPERF = {
+    "metadata": {"x_request_id": "a", "request_start_ns": 1_795_961_987_000_000_000, "request_end_ns": 1_795_961_988_000_000_000},
+    "metrics": {"request_latency": {"value": 5, "unit": ["ms"]}, "time_to_first_token": {"value": 1, "unit": {}}},
+}  # fmt: skip
+
+
+def a_dump(**changes: Any) -> bytes:
+    """A flight recorder's dump, parts of it replaced."""
+    whole = [pickle.loads(sample) for sample in samples("flight_recorder")]
+    kept = next(dump for dump in whole if isinstance(dump, dict) and dump.get("pg_status"))
+    return pickle.dumps({**kept, **changes})
+
+
+FOUND: dict[str, tuple[str, bytes]] = {
+    "a kind that is a list": ("host_records", json.dumps({**EVENT, "ph": ["X"]}).encode()),
+    "a kind that is an object": ("host_records", json.dumps(EVENT).encode() + b"\n" + json.dumps({**EVENT, "ph": {}}).encode()),
+    "a unit that is a list": ("aiperf", json.dumps(AIPERF).encode()),
+    "a total told twice": ("bench_results", b'{"num_prompts": 1, "model_id": "m", "num_prompts": 2, "duration": 2}'),
+    "a group's number of 5000 digits": ("flight_recorder", a_dump(pg_status={"9" * 5000: {}}, pg_config={"1": {"ranks": "[0]"}})),
+    "a group's number beyond any text": ("flight_recorder", a_dump(pg_status={10**5000: {}}, pg_config={10**5000: {}})),
+    "a series of broken labels whose readings follow": ("prometheus", b'vllm:x{engine="0", -inf, job="a"} =>\n0.5 @[1795961985]\n'),
+    "a year of four digits beyond any column": ("engine_log", b"9999-12-31 23:59:59,999 - INFO - a.py:1 - Added request r-1.\n"),
+    "a year before any column": ("engine_log", b"0001-01-01T00:00:00Z INFO 11-29 07:55:21 [a.py:1] Added request r-1.\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_what_was_found_is_read_or_refused(case: str, tmp_path: Path) -> None:
+    name, data = FOUND[case]
+    sniff_all(data)
+    check(read_bytes(name, data, tmp_path))
+
+
+def test_a_line_of_a_hundred_thousand_labels_is_read_in_time_that_grows_with_it(tmp_path: Path) -> None:
+    line = b"up{" + b",".join(b'a%d="b"' % at for at in range(90_000)) + b"} 1\n"
+    before = time.process_time()
+    found = read_bytes("prometheus", line, tmp_path)
+    assert found is not None and found.kept == 1
+    assert time.process_time() - before < 1
