@@ -64,6 +64,8 @@ class _Open(NamedTuple):
     head: Head
     number: int
     parts: list[str]
+    whole: bool
+    """A JSON object: no line of plain text goes on with it."""
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
@@ -161,7 +163,7 @@ class Log:
         else:
             self.close()
             heads = heads or Head(UNKNOWN, UNKNOWN, False, "", "", 0, text)
-            self.open = _Open(heads, number, [heads.message])
+            self.open = _Open(heads, number, [heads.message], text[:1] == "{")
 
     def _continues(self, text: str, heads: Head | None) -> bool:
         """Whether the line belongs to the open record; if so it is added, unless it is the rest of a prompt."""
@@ -175,7 +177,7 @@ class Log:
         if heads is not None and (heads[:6] != first[:6] or (heads.tag == "" and heads.time == UNKNOWN)):
             return self._is_prompt(heads)
         if self.in_prompt is None:
-            self.in_prompt = unclosed(first.message)
+            self.in_prompt = not self.open.whole and unclosed(first.message)
         message = text if heads is None else heads.message
         if heads is None and not self.in_prompt and not _GOES_ON.match(text):
             return False
@@ -185,7 +187,7 @@ class Log:
 
     def _is_prompt(self, heads: Head) -> bool:
         """Whether a line that looks like a record's is of the prompt before it, which only a record of that form ends."""
-        if self.open is None or "router/src/" not in self.open.head.message or not endless(self.open.head.message):
+        if self.open is None or self.open.whole or not endless(self.open.head.message):
             return False
         first = self.open.head
         return heads.resolution != first.resolution or heads.zoned != first.zoned or heads.time < first.time

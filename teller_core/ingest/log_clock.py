@@ -11,6 +11,8 @@ QUARTER_HOUR = 900 * NS_PER_S
 WIDEST_ZONE = 56
 """Quarters of an hour: no zone is over 14 hours from Greenwich."""
 NONE, UNIX, WALL, LOCAL = range(4)
+BORROWED = 4
+"""Added to the clock of the line whose time another has borrowed."""
 
 
 def kind_of(zoned: bool, local: bool) -> int:
@@ -31,9 +33,10 @@ class Clocks:
 
     def add(self, kind: int, time: int) -> None:
         """The next line, with its time on the clock ``kind``."""
-        self.kind.append(kind)
         if kind == NONE:
+            self.kind.append(BORROWED + self._kind)
             return
+        self.kind.append(kind)
         self.kinds[kind] += 1
         before, self._kind = self._kind, kind
         if before != kind and NONE < before < LOCAL and kind < LOCAL:
@@ -68,7 +71,7 @@ def settle(found: Found, clocks: Clocks) -> None:
     """
     kinds, shift = clocks.kinds, clocks.ahead()
     if kinds[LOCAL] and (kinds[UNIX] or kinds[WALL]):
-        _move(found, {i for i, kind in enumerate(clocks.kind) if kind == LOCAL}, None)
+        _move(found, {i for i, kind in enumerate(clocks.kind) if kind % BORROWED == LOCAL}, None)
     if not kinds[WALL]:
         found.clock = "unix" if kinds[UNIX] else "local"
     elif shift is None and kinds[UNIX]:
@@ -76,7 +79,7 @@ def settle(found: Found, clocks: Clocks) -> None:
     elif shift is None:
         found.clock = "wall"
     else:
-        _move(found, {i for i, kind in enumerate(clocks.kind) if kind == WALL}, shift)
+        _move(found, {i for i, kind in enumerate(clocks.kind) if kind % BORROWED == WALL}, shift)
 
 
 def _move(found: Found, moved: set[int], shift: int | None) -> None:

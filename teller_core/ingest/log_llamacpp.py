@@ -13,6 +13,8 @@ from teller_core.ingest.log_facts import Line, request_fact
 from teller_core.ingest.log_values import Fields, duration, number
 
 MAX_OPEN = 1 << 14
+FIRST = 1_000
+"""ns: the zero of a clock made of durations. A time of whole seconds would seem to be known no better."""
 FINE = 50_000_000
 """ns: a launch whose stamp is coarser says less than the block at the end."""
 MAX_DONE = 200_000
@@ -46,7 +48,7 @@ class Tasks:
         self.done: set[tuple[str, str]] = set()
         self.started = 0
         self.current: tuple[str, str] | None = None
-        self.clock = 0
+        self.clock = FIRST
 
     def tell(self, rule: str, fields: Fields, line: Line) -> None:
         """A line about a task, or one of the block of timings that follows the line which names it."""

@@ -53,8 +53,8 @@ def settle_hosts(found: Found, given: str) -> dict[str, str]:
 
     Returns what each host became.
     """
-    hosts = {process.host for process in found.lines.processes()}
-    if given or len(hosts) != 1 or hosts == {""}:
+    hosts = {process.host for process in found.lines.processes() if process.host}
+    if given or len(hosts) != 1:
         return {}
     (only,) = hosts
     bare: dict[Process, Process] = {}
