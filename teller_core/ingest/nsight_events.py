@@ -201,7 +201,7 @@ def add(export: Export, found: Found, *, arg: Int32 | None = None, category: Any
         Piece(
             start=start.copy(),
             dur=_picked(rows["end"], kept) - start,
-            name=_picked(meant.name, kept).copy(),
+            name=_picked(meant.name, kept),
             lane=found.lane,
             category=_picked(meant.category if category is None else category, kept).astype(np.uint8),
             layer=_picked(meant.layer, kept),

@@ -118,10 +118,12 @@ class Meanings:
             wider = np.full((4, 2 * largest), -1, dtype=np.int32)
             wider[:, : self._rows.shape[1]] = self._rows
             self._rows = wider
-        if np.any(new := self._rows[0, at] < 0):
+        name = np.take(self._rows[0], at)
+        if np.any(new := name < 0):
             for code in np.unique(at[new]).tolist():
                 self._rows[:, code] = self._numbers(self._of(code - 1))
-        name, layer, category, said = self._rows[:, at]
+            name = np.take(self._rows[0], at)
+        layer, category, said = (np.take(column, at) for column in self._rows[1:])
         return Rows(name, layer.astype(np.uint8), category.astype(np.uint8), said)
 
     def _numbers(self, meaning: Meaning) -> tuple[int, int, int, int]:

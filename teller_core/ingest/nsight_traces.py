@@ -111,6 +111,8 @@ def _trace(export: Export, about: About, part: dict[str, Any], origin: Origin) -
 def _renumbered(column: Int32, table: list[Any]) -> tuple[list[Any], Int32]:
     """(the entries of ``table`` in use, ``column`` as places among them). -1 stays."""
     present = np.bincount(column + 1, minlength=len(table) + 1)
+    if present[1:].all():
+        return table, column
     present[0] = 0
     place = np.cumsum(present > 0, dtype=np.int32) - np.int32(1)
     place[0] = -1
