@@ -1,6 +1,6 @@
 """Many short texts in little memory: lines of a log repeat each other, so they are kept compressed, block by block."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 import zstandard
@@ -34,8 +34,16 @@ class Texts(Sequence[str]):
 
     def extend(self, texts: Iterable[str]) -> None:
         """Add texts."""
+        if isinstance(texts, Texts) and not self._open:
+            self._packed += texts._packed
+            texts = texts._open
         for text in texts:
             self.append(text)
+
+    def __iter__(self) -> Iterator[str]:
+        for block in range(len(self._packed)):
+            yield from self._block(block)
+        yield from self._open
 
     def __len__(self) -> int:
         return len(self._packed) * BLOCK + len(self._open)
