@@ -105,8 +105,6 @@ class _Readers:
     waiting: list[tuple[int, Task]]
     running: dict[int, _Reader] = field(default_factory=dict[int, _Reader])
     done: dict[int, Read] = field(default_factory=dict[int, Read])
-    ended: list[BaseProcess] = field(default_factory=list[BaseProcess])
-    """Those whose result is here: their memory takes a while to be given back, and nobody waits for that."""
 
 
 def read_each(
@@ -230,7 +228,7 @@ def _take(readers: _Readers, number: int) -> None:
         readers.done[number] = Read(found, trees)
     del readers.running[number]
     reader.pipe.close()
-    readers.ended.append(reader.process)
+    # Nobody waits for its end: giving its memory back takes a while. The interpreter collects what has ended.
 
 
 def _ended(reader: _Reader) -> TellerError | RuntimeError:
@@ -250,8 +248,6 @@ def _end(readers: _Readers) -> None:
     for reader in readers.running.values():
         reader.process.join()
         reader.pipe.close()
-    for process in readers.ended:
-        process.join()
     readers.running.clear()
 
 
