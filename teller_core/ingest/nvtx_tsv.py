@@ -15,7 +15,7 @@ from teller_core.data.records import Process
 from teller_core.data.table import Float64, Int64
 from teller_core.data.trace import Lane, Layer, Origin
 from teller_core.errors import FormatError
-from teller_core.ingest.decimals import whole
+from teller_core.ingest.decimals import LARGEST, whole
 from teller_core.ingest.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import file_lines, text_of
@@ -50,7 +50,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """A trace of ranges and marks on the Unix clock.
 
     Problems: ``bad_line``, ``unmatched_pop``, ``unmatched_push`` (still open at the end), ``unmatched_range``,
-    ``clock_jump`` (anchors that disagree). Errors: FormatError without any anchor.
+    ``clock_jump`` (anchors that disagree), ``time_over_int64``. Errors: FormatError without any anchor.
     """
     found = Found()
     anchors: list[tuple[int, int]] = []
@@ -115,6 +115,8 @@ class _Ranges:
             stack = self.pushed.get((thread, domain))
             self._end(stack.pop() if stack else None, time, thread, "push_pop", "unmatched_pop")
         elif kind == "S":
+            if (domain, fields[7]) in self.started:
+                self.found.problems["unmatched_range"] += 1
             self.started[domain, fields[7]] = (time, thread, fields)
         elif kind == "F":
             began = self.started.pop((domain, fields[7]), None)
@@ -125,7 +127,7 @@ class _Ranges:
 
     def _end(self, entry: tuple[int, list[str]] | None, time: int, thread: int, kind: str, problem: str) -> None:
         if entry is None or time < entry[0]:
-            self.found.problems[problem] += 1
+            self.found.problems[problem] += 1 if entry is None else 2  # its beginning has no end either
             return
         self.found.other["range_end"] += 1
         self._keep(entry[1], entry[0], time, thread, kind)
@@ -152,6 +154,10 @@ def _trace(
     if jumps := sum(abs(after - before) > STEP_NS for before, after in pairwise(offsets)):
         found.problems["clock_jump"] = jumps
     for item, begin, end in zip(ranges.done, start.tolist(), stop.tolist(), strict=True):
+        if not -LARGEST < begin <= max(begin, end) < LARGEST:
+            found.kept -= 1
+            found.problems["time_over_int64"] += 1
+            continue
         said = {"domain": text_of(item.domain, 64), "category": ranges.categories.get((item.domain, item.category), "")}
         said |= {"payload": item.payload[:20] if item.payload != "0" else "", "thread": names.get(item.thread, "")}
         layer = Layer.COMMUNICATION if item.domain == "NCCL" else Layer.ENGINE

@@ -108,9 +108,10 @@ def _likeness(a: Baselines, b: Baselines) -> float:
     """The part of both captures' own time that lies in operators which both have."""
     both = set(a.name) & set(b.name)
     shared = sum(
-        float(table.total[np.array([name in both for name in table.name], dtype=np.bool_)].sum()) for table in (a, b)
+        float(table.total[np.array([name in both for name in table.name], dtype=np.bool_)].sum(dtype=np.float64))
+        for table in (a, b)
     )
-    return shared / max(float(a.total.sum() + b.total.sum()), 1.0)
+    return shared / max(sum(float(table.total.sum(dtype=np.float64)) for table in (a, b)), 1.0)
 
 
 def _requests(before: CaptureView, after: CaptureView) -> Iterator[Difference]:

@@ -70,6 +70,7 @@ def check(found: Found | None) -> None:
     _check_counts(found)
     for trace in found.traces:
         trace.check()
+        assert all(start + dur < INT64 for start, dur in zip(trace.start.tolist(), trace.dur.tolist(), strict=True))
         assert all(_is_text(text) for table in (trace.names, trace.categories, trace.args) for text in table)
         tree = nest(trace)
         tree.check()

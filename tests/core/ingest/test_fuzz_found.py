@@ -24,6 +24,10 @@ def a_dump(**changes: Any) -> bytes:
     return pickle.dumps({**kept, **changes})
 
 
+def nvtx(*lines: str) -> bytes:
+    return "\n".join(("A\t10\t1795961982368000000\t7", *lines, "")).encode()
+
+
 FOUND: dict[str, tuple[str, bytes]] = {
     "a kind that is a list": ("host_records", json.dumps({**EVENT, "ph": ["X"]}).encode()),
     "a kind that is an object": ("host_records", json.dumps(EVENT).encode() + b"\n" + json.dumps({**EVENT, "ph": {}}).encode()),
@@ -31,7 +35,12 @@ FOUND: dict[str, tuple[str, bytes]] = {
     "a total told twice": ("bench_results", b'{"num_prompts": 1, "model_id": "m", "num_prompts": 2, "duration": 2}'),
     "a group's number of 5000 digits": ("flight_recorder", a_dump(pg_status={"9" * 5000: {}}, pg_config={"1": {"ranks": "[0]"}})),
     "a group's number beyond any text": ("flight_recorder", a_dump(pg_status={10**5000: {}}, pg_config={10**5000: {}})),
-    "a series of broken labels whose readings follow": ("prometheus", b'vllm:x{engine="0", -inf, job="a"} =>\n0.5 @[1795961985]\n'),
+    "a series of broken labels, readings behind": ("prometheus", b'vllm:x{engine="0", -inf, job="a"} =>\n0.5 @[1795961985]\n'),
+    "a range started twice": ("nvtx_tsv", nvtx("S\t20\t7\t\ta\t0\t0\t9", "S\t30\t7\t\tb\t0\t0\t9", "F\t40\t7\t\t\t0\t0\t9")),
+    "a range that ends before it begins": ("nvtx_tsv", nvtx("B\t50\t7\t\ta\t0\t0\t0", "E\t40\t7\t\t\t0\t0\t0")),
+    "a range longer than any column": ("nvtx_tsv", (
+        f"A\t{2**61}\t0\t7\nA\t{2**61 + 1}\t{2**62 - 1}\t7\nB\t0\t7\t\ta\t0\t0\t0\nE\t{2**62 - 1}\t7\t\t\t0\t0\t0\n"
+    ).encode()),
     "a year of four digits beyond any column": ("engine_log", b"9999-12-31 23:59:59,999 - INFO - a.py:1 - Added request r-1.\n"),
     "a year before any column": ("engine_log", b"0001-01-01T00:00:00Z INFO 11-29 07:55:21 [a.py:1] Added request r-1.\n"),
 }  # fmt: skip
