@@ -10,7 +10,7 @@ from typing import NamedTuple
 from teller_core.data.records import FileRead, Recording
 from teller_core.data.scratch import scratch
 from teller_core.data.tree import Tree
-from teller_core.errors import TellerError
+from teller_core.errors import InputError, TellerError
 from teller_core.ingest import engine_log
 from teller_core.ingest.archives import unpacked
 from teller_core.ingest.bar import Bar, Tell
@@ -144,7 +144,7 @@ def _peek(files: _Files, paths: Sequence[Path], gathered: Gathered, folder: Path
             head = read_head(task.path)
         except TellerError:  # whoever reads all of it says why
             continue
-        begin = folder / f"begin-{path.name}"
+        begin = folder / "begin.log"
         begin.write_bytes(head[: head.rfind(b"\n") + 1])
         gathered.note_time(read_here(task._replace(path=begin), None, None).found)
         begin.unlink()
@@ -152,12 +152,16 @@ def _peek(files: _Files, paths: Sequence[Path], gathered: Gathered, folder: Path
 
 def _task(files: _Files, path: Path, position: int, middle: int) -> Task:
     lies = files.places.get(path, path)
-    about = lies.stat()
+    try:
+        about, compressed = lies.stat(), is_compressed(lies)
+    except OSError as error:
+        why = f"it went away while others were read ({error.strerror})"
+        raise InputError(path.name, why, "Import it again when nobody changes it") from None
     host = files.hosts.get(path.parent, "")
     place = Place(
         host, files.bundle, position, middle or about.st_mtime_ns, files.keep_prompts, files.salt, about.st_mtime_ns
     )
-    return Task(lies, files.formats[path], place, about.st_size, is_compressed(lies))
+    return Task(lies, files.formats[path], place, about.st_size, compressed)
 
 
 def _found(read: Read, given: bool) -> Found:

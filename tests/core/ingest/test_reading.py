@@ -11,6 +11,7 @@ from teller_core.data.records import Process, Recording
 from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.ingest.planning import Group
 from teller_core.ingest.reading import apart, content_id, plan, read_group
+from teller_core.ingest.recognizing import recognized
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 
@@ -168,6 +169,19 @@ def test_an_unreadable_file_is_refused_or_named(tmp_path: Path) -> None:
     path.chmod(0)
     with pytest.raises(TellerError, match="cannot be read"):
         read(path)
+
+
+def test_a_file_that_goes_away_while_others_are_read_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(LOG, tmp_path / "a.jsonl")
+    shutil.copy(CLIENT, tmp_path / "b.jsonl")
+    (group,) = plan([tmp_path])
+    known = recognized(group)
+    monkeypatch.setattr("teller_core.ingest.reading.recognized", lambda _: known)
+    (tmp_path / "b.jsonl").unlink()
+    with pytest.raises(InputError, match=r"b\.jsonl: it went away while others were read"):
+        read_group(group)
 
 
 def test_prompts_are_kept_only_on_request(tmp_path: Path) -> None:
