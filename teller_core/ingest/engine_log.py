@@ -15,6 +15,7 @@ from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import lines
 from teller_core.ingest.log_clock import NONE, Clocks, kind_of, settle
 from teller_core.ingest.log_envelopes import head
+from teller_core.ingest.log_export import exported, is_export
 from teller_core.ingest.log_facts import TELLERS, Line
 from teller_core.ingest.log_patterns import Known, recognize, recognize_numbers
 from teller_core.ingest.log_processes import process_of, settle_hosts
@@ -23,7 +24,7 @@ from teller_core.ingest.log_stamps import Head, stamp
 from teller_core.ingest.log_story import Story
 from teller_core.ingest.log_usual import Usual, find
 from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, endless, shorten, strip, unclosed, visible
-from teller_core.ingest.source import open_source
+from teller_core.ingest.source import open_source, read_head
 
 NAME = "engine_log"
 MAX_RECORD = MAX_SCANNED
@@ -44,6 +45,8 @@ def sniff(head_bytes: bytes) -> bool:
     """Whether it is text with at least one line that begins as a log line does, or is known."""
     if b"\x00" in head_bytes:
         return False
+    if is_export(head_bytes):
+        return True
     text = head_bytes.decode("utf-8", "replace")
     if text.count("\ufffd") > len(text) // 100 + 4:
         return False
@@ -73,9 +76,16 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
     Times without a zone are read as UTC: the file's clock is then ``wall``, unless other lines of it have a zone: these
     tell the offset. Problems: ``line_too_long``, ``bad_stamp``, ``line_of_unknown_zone``, ``implausible_duration``,
-    ``cut_iteration_line``, ``unknown_line_over_limit``, ``requests_without_id``, ``times_by_order_of_lines``.
+    ``cut_iteration_line``, ``unknown_line_over_limit``, ``bad_line`` (in an export), ``requests_without_id``, ``times_by_order_of_lines``.
     """
     log = Log(place, path.name)
+    if is_export(read_head(path)):
+        heads, dropped = exported(path, place.near)
+        for number, one in enumerate(heads, 1):
+            log.add_line(one.message, one, number)
+        log.found.events += dropped
+        log.found.problems["bad_line"] += dropped
+        return log.finish()
     with open_source(path) as source:
         for number, (raw, skipped) in enumerate(lines(source), 1):
             if skipped:

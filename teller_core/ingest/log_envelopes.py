@@ -6,11 +6,13 @@ difference of their zones beside it.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_S
 from teller_core.ingest.log_heads import ISO, engine_head, plain_head, tagged, untimed_head
-from teller_core.ingest.log_json import json_head
+from teller_core.ingest.log_json import json_head, row_head
 from teller_core.ingest.log_stamps import Head, stamp
 
 FINE = 50_000_000
@@ -97,6 +99,12 @@ def around(outer: Head, inside: Head | None) -> Head:
     if near and inside.resolution <= FINE:
         return kept._replace(time=inside.time - zone, zoned=True, zone=zone)
     return kept._replace(time=outer.time, resolution=outer.resolution, zoned=True, zone=zone)
+
+
+def row_in_envelope(row: Mapping[str, Any], near: int) -> Head | None:
+    """The head of a line that a collector hands out as the object ``row``; None where it is none."""
+    outer = row_head(row, near)
+    return None if outer is None else around(outer, _inside(outer.message, near, MAX_LAYERS))
 
 
 def _json(line: str, near: int, layers: int) -> Head | None:

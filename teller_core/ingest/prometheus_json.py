@@ -14,9 +14,9 @@ NAME = "prometheus_json"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether it is an answer with series in it."""
+    """Whether it is an answer with series in it. Loki's API answers in the same form with streams of log lines."""
     begin = head.lstrip()[:4096]
-    return begin.startswith(b"{") and b'"resultType"' in begin and b'"result"' in begin
+    return begin.startswith(b"{") and b'"resultType"' in begin and b'"result"' in begin and b'"streams"' not in begin
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:

@@ -123,13 +123,16 @@ def test_a_log_of_llamacpp_tells_how_long_each_task_took_with_and_without_stamps
     lines: list[str] = []
     for n in range(COUNT):
         stamp = f"Nov 29 12:00:{n * 4:02} box llama-server[77]: " if stamped else ""
-        lines += llamacpp(n, 3000.0 if n == SLOW else 300.0 + n, stamp)
+        lines += llamacpp(n, 3000.25 if n == SLOW else 300.0 + n, stamp)
     path = tmp_path / "llama.log"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     with Store.open(tmp_path / "s.db") as store:
         report, answer = imported(path, store)
         rows = store.slow_rows(report.captures[0].id, "ttft", 50, None).rows
-    assert (rows[0].e2e, rows[0].value) == (3000 * MS, 2900 * MS)
+    assert (rows[0].e2e, rows[0].value) == (3000 * MS + MS // 4, 2900 * MS + MS // 4)
     assert len(rows) == COUNT
-    assert {part.part: part.ns for part in answer.phases if part.ns} == {"own_prefill": 2900 * MS, "decode": 100 * MS}
+    assert {part.part: part.ns for part in answer.phases if part.ns} == {
+        "own_prefill": 2900 * MS + MS // 4,
+        "decode": 100 * MS,
+    }
     assert ("times_by_order_of_lines" in report.captures[0].files[0].problems) is not stamped
