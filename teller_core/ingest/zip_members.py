@@ -39,15 +39,18 @@ def zip_members(path: Path) -> Generator[Member]:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
                 entry = Entry(info.filename, info.file_size, _time(info), _why(info))
-                yield Member(entry, iter(()) if entry.why else _body(archive, info), info.header_offset)
+                yield Member(entry, iter(()) if entry.why else _body(path, archive, info), info.header_offset)
     except BROKEN:
         raise FormatError(path.name, "the archive is damaged", AGAIN) from None
 
 
-def _body(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
-    with archive.open(info) as file:
-        while block := file.read(BLOCK):
-            yield block
+def _body(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    try:
+        with archive.open(info) as file:
+            while block := file.read(BLOCK):
+                yield block
+    except BROKEN:
+        raise FormatError(path.name, "the archive is damaged", AGAIN) from None
 
 
 def _why(info: zipfile.ZipInfo) -> str:

@@ -294,6 +294,17 @@ def _zip_sample() -> bytes:
 SAMPLES["zip"] = _zip_sample()
 
 
+@pytest.mark.parametrize("at", range(26, 60))
+def test_a_damaged_member_of_a_zip_is_refused(tmp_path: Path, at: int) -> None:
+    data = bytearray(SAMPLES["zip"])
+    data[at] ^= 0x10
+    (tmp_path / "x").write_bytes(data)
+    try:
+        listed(tmp_path / "x")
+    except FormatError as error:
+        assert "the archive is damaged" in str(error)
+
+
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.sampled_from(sorted(SAMPLES)),
