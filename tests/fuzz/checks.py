@@ -47,6 +47,11 @@ def read_bytes(name: str, data: bytes, folder: Path) -> Found | None:
     """What the reader ``name`` finds in a file of ``data``; None where it refuses it, on one line that shows."""
     path = folder / "input"
     path.write_bytes(data)
+    return read_file(name, path)
+
+
+def read_file(name: str, path: Path) -> Found | None:
+    """As :func:`read_bytes`, of the file at ``path``."""
     try:
         return READERS[name](path, Place(near=NEAR, salt=b"s"), None)
     except TellerError as error:

@@ -63,7 +63,7 @@ class Told(NamedTuple):
 
 def load(content: bytes) -> Any:
     """The document, numbers with a fraction or an exponent and constants such as NaN kept as text."""
-    return json.loads(content.decode("utf-8", "replace"), parse_float=Number, parse_constant=Number, strict=False)
+    return json.loads(content.decode("utf-8-sig", "replace"), parse_float=Number, parse_constant=Number, strict=False)
 
 
 def expand(path: Path) -> bytes:
@@ -182,7 +182,7 @@ def _layer(category: str, name: str) -> Layer:
         "user_annotation": Layer.ENGINE, "trace": Layer.ENGINE, "gpu_user_annotation": Layer.ENGINE,
         "cuda_profiler_range": Layer.ENGINE, "python_function": Layer.PYTHON, "cuda_runtime": Layer.RUNTIME,
         "cuda_driver": Layer.RUNTIME, "runtime": Layer.RUNTIME, "overhead": Layer.RUNTIME, "mtia_runtime": Layer.RUNTIME,
-        "cuda_sync": Layer.RUNTIME,
+        "xpu_runtime": Layer.RUNTIME, "cuda_sync": Layer.RUNTIME,
     }.get(category, Layer.KERNEL if category in DEVICE else Layer.OPERATOR)  # fmt: skip
     begins, speaks = name.lower().startswith(PREFIXES), any(part in name.lower() for part in PARTS)
     if layer in (Layer.KERNEL, Layer.OPERATOR) and (begins or speaks):
