@@ -76,7 +76,8 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
     Times without a zone are read as UTC: the file's clock is then ``wall``, unless other lines of it have a zone: these
     tell the offset. Problems: ``line_too_long``, ``bad_stamp``, ``line_of_unknown_zone``, ``implausible_duration``,
-    ``cut_iteration_line``, ``unknown_line_over_limit``, ``bad_line`` (in an export), ``requests_without_id``, ``times_by_order_of_lines``.
+    ``cut_iteration_line``, ``unknown_line_over_limit``, ``bad_line`` (in an export), ``requests_without_id``,
+    ``times_by_order_of_lines``.
     """
     log = Log(place, path.name)
     if is_export(read_head(path)):
