@@ -16,7 +16,7 @@ SEEDS = st.integers(0, 2**40)
 FUZZ = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
-@settings(FUZZ, max_examples=30)
+@settings(FUZZ, max_examples=20)
 @given(seed=SEEDS)
 def test_a_folder_of_cases_of_any_formats_is_imported_or_refused(tmp_path: Path, seed: int) -> None:
     work = Path(mkdtemp(dir=tmp_path))

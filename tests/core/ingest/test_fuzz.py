@@ -24,7 +24,7 @@ SLOWEST_S = 5
 """Of this process's own time, for a file of some kilobytes: the first one may compile."""
 MOST_MIB = 300
 """What a file of 64 MiB may add: a JSON value that is taken whole may be of 16 MiB, and is held some times over."""
-FUZZ = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 SEEDS = st.integers(0, 2**40)
 
 

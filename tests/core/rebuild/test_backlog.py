@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from teller_core.data.trace import Lane, Layer
 from teller_core.ingest.kineto import read
+from teller_core.pipeline import import_paths
 from teller_core.rebuild.backlog import without_launch
 from teller_core.rebuild.nest import nest
+from teller_core.store.store import Store
 from tests.core.ingest.kineto_oracle import expand, told
 from tests.core.rebuild.test_nest import trace_of
 from tests.core.rebuild.tree_oracle import Span
@@ -70,3 +72,10 @@ def test_any_work_is_counted_as_the_words_say(spans: list[Span]) -> None:
 def test_real_traces_are_counted_as_the_standard_library_counts_them(path: Path) -> None:
     rows = [Span(row.start, row.dur, row.lane, row.layer, row.link) for row in told(expand(path)).rows]
     assert without_launch(nest(read(path))) == defined(rows)
+
+
+def test_a_capture_says_what_was_queued_before_and_what_lost_its_launch(tmp_path: Path) -> None:
+    case = Path(__file__).parents[2] / "data" / "kineto" / "work_queued_before_the_window_has_no_caller" / "input.json"
+    with Store.open(tmp_path / "t.db") as store:
+        (report,) = import_paths([case], store).captures
+        assert report.ranks[0].problems == {QUEUED: 2, LOST: 1}
