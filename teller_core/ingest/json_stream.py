@@ -210,7 +210,8 @@ def _integer(text: str) -> int | None:
 
 
 def _whole_seconds(text: str) -> int | None:
-    return int(text) * NS_PER_S if len(text) <= 10 else None
+    ns = int(text) * NS_PER_S if len(text) <= 11 else LARGEST
+    return ns if -LARGEST < ns < LARGEST else None
 
 
 def _seconds(text: str) -> int | None:

@@ -13,7 +13,7 @@ from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_S
 from teller_core.ingest.log_heads import ISO, engine_head, plain_head, tagged, untimed_head
 from teller_core.ingest.log_json import json_head, row_head
-from teller_core.ingest.log_stamps import Head, stamp
+from teller_core.ingest.log_stamps import Head, stamp, unix_stamp
 
 FINE = 50_000_000
 """ns: an inner stamp finer than this is put on the outer clock instead of giving way to it."""
@@ -142,7 +142,7 @@ def _bracketed(line: str, near: int, layers: int) -> Head | None:
 
 def _kernel(found: re.Match[str], text: str, near: int) -> Head:
     if found["up"]:
-        time, resolution, _ = _unix(found["up"])
+        time, resolution, _ = unix_stamp(found["up"])
         return Head(time, resolution, False, "", "", 0, text, local=True)
     return Head(*stamp(f"{found['year']}-{_month(found['month'])}", near), "", "", 0, text)
 
@@ -210,14 +210,9 @@ def _journal(found: re.Match[str], rest: str, near: int, layers: int) -> Head:
     if found["full"]:
         zone = found["zone"]
         text = found["full"] + ("Z" if zone in ("UTC", "GMT") else zone if zone[0] == "+" else "")
-    time, resolution, zoned = _unix(text) if "." in text and text[:9].isdigit() else stamp(text, near)
+    time, resolution, zoned = unix_stamp(text) if "." in text and text[:9].isdigit() else stamp(text, near)
     outer = Head(time, resolution, zoned, "", "", int(found["pid"] or 0), rest, host=found["host"])
     return around(outer, _inside(rest, near, layers) or untimed_head(rest))
-
-
-def _unix(text: str) -> tuple[int, int, bool]:
-    seconds, _, fraction = text.partition(".")
-    return int(seconds) * NS_PER_S + int(fraction) * 1000, 1000, True
 
 
 def _month(text: str) -> str:

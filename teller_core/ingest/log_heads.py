@@ -7,8 +7,7 @@ object around it (:mod:`log_envelopes`, :mod:`log_json`).
 import re
 
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.decimals import NS_PER_S
-from teller_core.ingest.log_stamps import Head, stamp
+from teller_core.ingest.log_stamps import Head, stamp, unix_stamp
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 TAG = re.compile(r"\((?P<tag>[\w :.=/\[\]-]{1,96}?) pid=(?P<pid>\d{1,9})(?:, ip=[\d.]+)?\) ?")
@@ -37,7 +36,7 @@ _AFTER = re.compile(
 _UVICORN = re.compile(_LEVEL + r": {2,}(?P<message>.*)", re.DOTALL)
 _NCCL = re.compile(r"[\w.-]{1,64}:(?P<pid>\d{1,9}):\d{1,9} \[\d+\] NCCL (?P<level>INFO|WARN|TRACE) ")
 _ELAPSED = re.compile(
-    r"(?P<minutes>\d{1,8})\.(?P<seconds>\d\d)\.(?P<ms>\d{3})\.(?P<us>\d{3}) (?P<letter>[IWEDV]) (?P<message>.*)",
+    r"(?P<minutes>\d{1,7})\.(?P<seconds>\d\d)\.(?P<ms>\d{3})\.(?P<us>\d{3}) (?P<letter>[IWEDV]) (?P<message>.*)",
     re.DOTALL,
 )
 """llama.cpp's time since its start."""
@@ -85,8 +84,7 @@ def _lettered(line: str, near: int) -> Head | None:
     if found := _VLLM.match(line):
         return Head(*stamp(found["stamp"], near), found["level"], "", 0, found["message"])
     if "timestamp=" in line and (found := _LLAMA.match(line)):
-        time = int(found["stamp"]) * NS_PER_S
-        return Head(time, NS_PER_S, True, _LLAMA_LEVELS[found["level"]], "", 0, found["message"])
+        return Head(*unix_stamp(found["stamp"]), _LLAMA_LEVELS[found["level"]], "", 0, found["message"])
     return untimed_head(line)
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.decimals import LARGEST, NS_PER_S
+from teller_core.ingest.decimals import LARGEST, NS_PER_S, scaled
 
 MAX_STAMPS = 4096
 """Stamps whose meaning is remembered: neighbors share theirs."""
@@ -50,6 +50,12 @@ def stamp(text: str, near: int) -> tuple[int, int, bool]:
         return UNKNOWN, 0, False
     digits = fraction[1]
     return time + int(digits.ljust(9, "0")), 10 ** (9 - len(digits)), zoned
+
+
+def unix_stamp(text: str) -> tuple[int, int, bool]:
+    """As :func:`stamp`, of seconds since 1970, with or without six digits behind the point."""
+    time = scaled(text, NS_PER_S)
+    return (UNKNOWN, 0, False) if time is None else (time, 1000 if "." in text else NS_PER_S, True)
 
 
 _FRACTION = re.compile(r"[.,]([0-9]{1,9})(?![0-9])")

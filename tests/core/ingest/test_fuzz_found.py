@@ -39,6 +39,14 @@ FOUND: dict[str, tuple[str, bytes]] = {
     "a range started twice": ("nvtx_tsv", nvtx("S\t20\t7\t\ta\t0\t0\t9", "S\t30\t7\t\tb\t0\t0\t9", "F\t40\t7\t\t\t0\t0\t9")),
     "a range that ends before it begins": ("nvtx_tsv", nvtx("B\t50\t7\t\ta\t0\t0\t0", "E\t40\t7\t\t\t0\t0\t0")),
     "a year of four digits beyond any column": ("engine_log", b"9999-12-31 23:59:59,999 - INFO - a.py:1 - Added request r-1.\n"),
+    "seconds of more digits than a column": ("engine_log", (
+        b"INFO [ update_slots] kv cache rm | tid=\"1\" timestamp=17959537523 id_slot=0 id_task=399\n"
+        b"17959537523.123456 node-a vllm[42]: INFO 11-29 07:55:22 [a.py:1] Added request r-1.\n"
+        b"99999999.00.000.000 I slot launch_slot_: id 0 | task 5 | processing task\n"
+    )),
+    "whole seconds of ten digits": (
+        "bench_results", b'{"num_prompts": 2, "model_id": "m", "ttfts": [9999999999, 1], "itls": [[9999999999], []]}'
+    ),
     "a year before any column": ("engine_log", b"0001-01-01T00:00:00Z INFO 11-29 07:55:21 [a.py:1] Added request r-1.\n"),
 }  # fmt: skip
 
