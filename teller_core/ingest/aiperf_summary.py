@@ -47,5 +47,5 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 def _statistics(name: str, metric: Row) -> Iterable[Metric]:
     for key in STATISTICS:
         value = metric.get(key)
-        if isinstance(value, int | Decimal) and not isinstance(value, bool) and abs(value) < LARGEST:
+        if isinstance(value, int | Decimal) and not isinstance(value, bool) and -LARGEST < value < LARGEST:
             yield Metric(UNKNOWN, f"aiperf:{name}:{key}", {}, float(value))

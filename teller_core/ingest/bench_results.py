@@ -104,7 +104,7 @@ def _setting(stream: Stream, key: str, run: _Run, found: Found) -> None:
     run.sglang |= key == "dataset_name"
     if key in ("backend", "endpoint_type") and isinstance(value, str):
         run.backend = value
-    if isinstance(value, int | Decimal) and not isinstance(value, bool) and abs(value) < LARGEST:
+    if isinstance(value, int | Decimal) and not isinstance(value, bool) and -LARGEST < value < LARGEST:
         name = text_of(key, 128)
         if name in run.numbers:  # the last of several counts
             found.other["setting"] += 1

@@ -165,6 +165,10 @@ def _written(value: Any, chance: Random) -> bytes:
         text = "{" + text[1:-1].strip() + ", " + text[1:]
     if chance.random() < 0.1:
         text = text.replace("\n", "\r\n")
+    if chance.random() < 0.1:  # numbers that no float holds
+        text = re.sub(
+            r"\b(\d+)\.\d+\b", lambda match: f"{match[1]}e{chance.choice([-99999999, 400, 99999999])}", text, count=1
+        )
     return text.encode()
 
 

@@ -47,6 +47,8 @@ FOUND: dict[str, tuple[str, bytes]] = {
     "whole seconds of ten digits": (
         "bench_results", b'{"num_prompts": 2, "model_id": "m", "ttfts": [9999999999, 1], "itls": [[9999999999], []]}'
     ),
+    "an average of a hundred million digits": ("aiperf_summary", b'{"request_latency": {"unit": "ms", "avg": 1.5e99999999}}'),
+    "a total of a hundred million digits": ("bench_results", b'{"num_prompts": 2, "model_id": "m", "duration": -1.5e99999999}'),
     "a year before any column": ("engine_log", b"0001-01-01T00:00:00Z INFO 11-29 07:55:21 [a.py:1] Added request r-1.\n"),
 }  # fmt: skip
 
