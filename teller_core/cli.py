@@ -11,12 +11,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from teller_core.calls import VERSION, option, parser
+from teller_core.data.means import within_means
 from teller_core.errors import InputError, TellerError
 from teller_core.tell.progress import shown_on
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from teller_core.tell.layout import Style
 
 INTERRUPTED = 130
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""What else asks a process to end: it is to leave as little behind as Ctrl-C does."""
 
 __all__ = ["VERSION", "Verbs", "main", "pipeline_verbs", "store_path"]
 
@@ -95,45 +98,64 @@ def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:
 def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pipeline_verbs) -> int:
     """Run one command and return its exit code. ``arguments`` default to those of the process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None:
+        _open_streams()
     if arguments is None and "--debug" not in words:
         sys.excepthook = _report_bug
     try:
-        with _one_interrupt(ends=arguments is None):
+        with _one_interrupt(ends=arguments is None), within_means("the command"):
             given = parser(VERBS).parse_args(words)
             return given.verb(given, verbs)
     except TellerError as error:
         return _refuse(error, as_json="--json" in words)
-    except KeyboardInterrupt:
-        print("teller: interrupted. What is stored is whole; run it again.", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        _complain("teller: interrupted. What is stored is whole; run it again.")
+        return 128 + interrupt.args[0] if interrupt.args else INTERRUPTED
     except BrokenPipeError:
-        # Who read us has gone, as head does. The interpreter flushes once more at exit: let it go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # who read us has gone, as head does
         return 0
 
 
 @contextmanager
 def _one_interrupt(*, ends: bool) -> Generator[None]:
-    """Ctrl-C ends the block once: whoever presses it again is not to end what tidies up, nor, where the process ``ends`` with
-    the block, its last line.
+    """Ctrl-C, or being told to end, ends the block once: whoever does it again is not to end what tidies up, nor, where the
+    process ``ends`` with the block, its last line. The KeyboardInterrupt holds the number of the signal.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     interrupted = False
+    # Who started this with one of the others ignored, as nohup does, meant it to run on.
+    heard = [signal.SIGINT, *(each for each in ENDING if signal.getsignal(each) is signal.SIG_DFL)]
 
-    def stop(*_: object) -> None:
+    def stop(number: int, _: object) -> None:
         nonlocal interrupted
         interrupted = True
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        for each in heard:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt(number)
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {each: signal.signal(each, stop) for each in heard}
     try:
         yield
     finally:
         if not (ends and interrupted):
-            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+            for each, handler in before.items():
+                signal.signal(each, handler or signal.SIG_DFL)
+
+
+def _open_streams() -> None:
+    """Where the process was started without one of its three streams, let it go nowhere: the next file opened would get its
+    number, and what is printed would end up in the database.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    sys.stdin = sys.stdin or os.fdopen(0, "r")
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
 def _refuse(error: TellerError, *, as_json: bool) -> int:
@@ -142,9 +164,16 @@ def _refuse(error: TellerError, *, as_json: bool) -> int:
         from teller_core.data.report import ErrorBody, ErrorReport
 
         body = ErrorBody(kind=error.kind, message=message, next=_spoken(error.next_step))
-        print(ErrorReport(error=body).model_dump_json())
-    print(f"teller: {message}", file=sys.stderr)
+        with suppress(OSError):
+            print(ErrorReport(error=body).model_dump_json(), flush=True)
+    _complain(f"teller: {message}")
     return 2
+
+
+def _complain(line: str) -> None:
+    """Say it to whoever listens: that nobody can hear it changes no exit code."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def _spoken(text: str) -> str:
@@ -183,11 +212,11 @@ def _answer(
 
 def _show(given: argparse.Namespace, report: "Model") -> None:
     if option(given, "json"):
-        print(report.model_dump_json(), flush=True)
+        _say(report.model_dump_json())
         return
     from teller_core.tell.text import page
 
-    print(page(report, _style()), flush=True)
+    _say(page(report, _style()))
 
 
 def _style() -> "Style":
@@ -306,7 +335,19 @@ def _demo(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _give_up_stdout()
+        why = f"it cannot be written ({error.strerror})"
+        raise InputError("the answer", why, "Send it where there is room for it") from None
+
+
+def _give_up_stdout() -> None:
+    """The interpreter flushes once more at exit: let it go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 VERBS: Mapping[str, Callable[..., int]] = {

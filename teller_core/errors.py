@@ -6,6 +6,7 @@
     |   +-- UnknownName   a capture, request, step or operator that is not there
     +-- StoreError        a database that cannot be used
     +-- LimitError        an answer or an input over a stated bound
+    +-- OutOfRoom         memory, disk, files or processes that the machine has no more of: no fault of any input
     +-- MissingExtra      an optional part that is not installed
 
 A message names the thing, the reason and the next step, in one line. It is safe to show: it never holds text that came
@@ -66,6 +67,12 @@ class LimitError(TellerError):
     """An input or an answer over a stated bound."""
 
     kind = "limit"
+
+
+class OutOfRoom(TellerError):
+    """Something that the machine has no more of. It says nothing about the file that was being read."""
+
+    kind = "room"
 
 
 class MissingExtra(TellerError):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
+from teller_core.data.means import within_means
 from teller_core.data.records import Recording
 from teller_core.data.report import CaptureReport, Finding, ImportReport, WhyReport
 from teller_core.data.trace import Trace
@@ -122,7 +123,8 @@ def import_paths(
     reports: list[CaptureReport] = []
     for at, group in enumerate(groups):
         told = part_of(progress, sum(sizes[:at]), sum(sizes))
-        reports.append(import_group(group, store, how=how, progress=told, stages=stages))
+        with within_means(group.name):
+            reports.append(import_group(group, store, how=how, progress=told, stages=stages))
     return ImportReport(captures=reports)
 
 

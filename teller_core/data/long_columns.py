@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
+from teller_core.data.means import within_means
+
 LONG = 3 << 20
 """Rows above which a column is kept in a file: below, an import takes some 700 MB at most, and files would only cost time."""
 
@@ -20,22 +22,24 @@ Column = npt.NDArray[Any]
 
 
 def kept(column: Column) -> Column:
-    """``column`` itself or, where it is long, one with the same content in a file. Errors: OSError for a full disk."""
+    """``column`` itself or, where it is long, one with the same content in a file. Errors: OutOfRoom for a full disk."""
     return column if len(column) <= LONG else mapped(spool([column]), column.dtype)
 
 
 def spool(parts: Sequence[Column], file: BinaryIO | None = None) -> BinaryIO:
-    """A file with ``parts`` one after another, behind what ``file`` holds already. Errors: OSError for a full disk."""
-    behind = cast(BinaryIO, TemporaryFile(prefix="teller-")) if file is None else file  # noqa: SIM115 - `mapped` closes it
-    for part in parts:
-        part.tofile(behind)
+    """A file with ``parts`` one after another, behind what ``file`` holds already. Errors: OutOfRoom for a full disk."""
+    with within_means("a long trace"):
+        behind = cast(BinaryIO, TemporaryFile(prefix="teller-")) if file is None else file  # noqa: SIM115 - `mapped` closes it
+        for part in parts:
+            if len(part):  # numpy's own tofile says nothing where the last bytes found no room
+                behind.write(np.ascontiguousarray(part).data.cast("B"))
+        behind.flush()
     return behind
 
 
 def mapped(file: BinaryIO, dtype: "np.dtype[Any]") -> Column:
     """All of ``file``, which is closed, as a column that can be written to."""
     with file:
-        file.flush()
         return np.frombuffer(mmap.mmap(file.fileno(), 0), dtype=dtype)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from teller_core.data.means import within_means
 from teller_core.errors import InputError
 
 PREFIX = ".teller-"
@@ -35,10 +36,11 @@ def scratch(beside: Path | None = None) -> Generator[Path]:
         why = f"no folder for temporary files can be made in it ({error.strerror})"
         raise InputError(
             parent.name or str(parent), why, "Free some space, or name another database with --db"
-        ) from None
+        ) from error
     held = -1
     try:
-        held = _locked(folder)
+        with within_means(parent.name or str(parent)):
+            held = _locked(folder)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from teller_core.errors import FormatError, InputError, LimitError, TellerError
+from teller_core.data.means import short_of
+from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, TellerError
 from teller_core.ingest.formats import sniffed
 from teller_core.ingest.members import Entry, Member
 from teller_core.ingest.source import (
@@ -103,12 +104,12 @@ def listed(path: Path, tell: Tell | None = None) -> Listing:
 def unpacked(packed: Mapping[Path, Packed], folder: Path, tell: Tell | None = None) -> dict[Path, Path]:
     """Where the files of ``packed`` lie after they have been written into ``folder``, which is for this alone.
 
-    Errors: LimitError where the disk has no room; FormatError for an archive that is damaged or has changed; InputError.
+    Errors: OutOfRoom where the disk has no room; FormatError for an archive that is damaged or has changed; InputError.
     """
     needed = sum(member.size for member in packed.values())
     if needed + SPARE > shutil.disk_usage(folder).free:
         why = f"unpacking its files takes {needed >> 20} MiB, and the disk of the database has less"
-        raise LimitError(next(iter(packed.values())).archive.name, why, "Free some space, or name another with --db")
+        raise OutOfRoom(next(iter(packed.values())).archive.name, why, "Free some space, or name another with --db")
     places: dict[Path, Path] = {}
     done = 0
     for at, archive in enumerate(sorted({member.archive for member in packed.values()})):
@@ -193,6 +194,8 @@ def _write(body: Iterable[bytes], target: Path, packed: Packed) -> None:
                     break
         os.utime(target, ns=(packed.time, packed.time))
     except OSError as error:
+        if (refusal := short_of(packed.archive.name, error)) is not None:
+            raise refusal from None
         why = f"a file of it cannot be written ({error.strerror})"
         raise InputError(packed.archive.name, why, "Unpack it yourself and name the folder") from None
     if size != packed.size:

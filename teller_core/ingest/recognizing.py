@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from teller_core.data.records import FileRead
-from teller_core.errors import FormatError, InputError, LimitError, TellerError
+from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, TellerError
 from teller_core.ingest import planning
 from teller_core.ingest.archives import is_archive
 from teller_core.ingest.bar import Bar
@@ -88,7 +88,7 @@ def _judged(group: Group, path: Path) -> tuple[str, str]:
     try:
         name = sniffed(read_head(path))
     except TellerError as error:
-        if path in group.given:
+        if path in group.given or isinstance(error, OutOfRoom):
             raise
         return "", "broken_file" if isinstance(error, FormatError | LimitError) else "unreadable_file"
     return name, "" if name else "archive_in_folder" if is_archive(path) else "unknown_file"

@@ -12,6 +12,7 @@ from typing import BinaryIO, Protocol, cast
 from isal import igzip, igzip_lib
 from zstandard import ZstdDecompressor, ZstdError
 
+from teller_core.data.means import short_of
 from teller_core.errors import FormatError, InputError, LimitError
 
 MAX_EXPANDED_BYTES = 64 << 30
@@ -200,4 +201,6 @@ def _open(path: Path) -> BinaryIO:
     except FileNotFoundError:
         raise InputError(path.name, "there is no such file", "Check the path") from None
     except OSError as error:
+        if (refusal := short_of(path.name, error)) is not None:
+            raise refusal from None
         raise InputError(path.name, f"it cannot be read ({error.strerror})", "Check its permissions") from None

@@ -24,9 +24,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import NamedTuple
 
+from teller_core.data.means import within_means
 from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
-from teller_core.errors import LimitError, TellerError
+from teller_core.errors import OutOfRoom, TellerError
 from teller_core.ingest.formats import reader_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.handover import Packed, pack, unpack
@@ -34,6 +35,8 @@ from teller_core.ingest.room import cores, memory
 
 Nest = Callable[[Trace], Tree]
 Context = ForkContext | ForkServerContext | SpawnContext
+Sent = tuple[Found, list[Packed]] | TellerError
+"""What a reader sends: what the file held, its trees handed over in a file, or why it could not be read."""
 
 LEAST_S = 0.15
 """Seconds that reading a file takes, about, from which a process of its own pays: a fork and its hand-over take 50 ms."""
@@ -90,7 +93,7 @@ class _Reader:
 
     task: Task
     process: BaseProcess
-    pipe: "connection.Connection[None, tuple[Found, list[Packed]] | TellerError]"
+    pipe: "connection.Connection[None, Sent]"
 
 
 @dataclass
@@ -114,7 +117,7 @@ def read_each(
     other; by default as many as pay. Processes hand over through a new folder in ``folder``. Close the generator where it is
     not exhausted: that ends its processes.
 
-    Errors: LimitError for a reader that was killed.
+    Errors: OutOfRoom for a reader that was killed, or ran out of something.
     """
     apart = [] if nest is None else worth_apart(tasks, jobs)
     if nest is None or not apart:
@@ -141,9 +144,11 @@ def worth_apart(tasks: Sequence[Task], jobs: int | None) -> list[int]:
 
 
 def read_here(task: Task, nest: Nest | None, progress: Progress | None) -> Read:
-    """What the file held, read by this process."""
+    """What the file held, read by this process. Errors: OutOfRoom, which is no finding about the file."""
     try:
         found = reader_of(task.format)(task.path, task.place, progress)
+    except OutOfRoom:
+        raise
     except TellerError as error:
         return Read(Found(), refusal=error)
     if nest is None:
@@ -217,8 +222,10 @@ def _take(readers: _Readers, number: int) -> None:
     reader = readers.running[number]
     try:
         sent = reader.pipe.recv()
-    except EOFError:
+    except (EOFError, OSError):  # the second: it ended in the middle of what it sent
         raise _ended(reader) from None
+    if isinstance(sent, OutOfRoom):
+        raise sent
     if isinstance(sent, TellerError):
         readers.done[number] = Read(Found(), refusal=sent)
     else:
@@ -236,7 +243,7 @@ def _ended(reader: _Reader) -> TellerError | RuntimeError:
     code = reader.process.exitcode or 0
     if code < 0:
         why = "the process that read it was killed, as happens where memory runs out"
-        return LimitError(
+        return OutOfRoom(
             reader.task.path.name, why, "Import fewer files at once, or read them one by one with --jobs 1"
         )
     return RuntimeError(f"a reader of {reader.task.format} failed: --jobs 1 reads here and shows where")
@@ -269,22 +276,33 @@ def _read_apart(
     task: Task,
     nest: Nest,
     folder: Path,
-    pipe: "connection.Connection[tuple[Found, list[Packed]] | TellerError, None]",
+    pipe: "connection.Connection[Sent, None]",
 ) -> None:
     """Read one file, and send what it held or why it could not be read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()  # a collection would look at, and so copy, all that this process shares with the one it was forked from
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # a terminal belongs to the process that draws on it
     try:
-        read = read_here(task, nest, partial(_note, folder, number))
-        read.found.traces = []
-        sent = read.refusal or (read.found, pack(read.trees, _columns(folder, number)))
-    except MemoryError:
-        sent = LimitError(task.path.name, "memory ran out while it was read", "Import fewer files at once")
+        with within_means(task.path.name):
+            read = read_here(task, nest, partial(_note, folder, number))
+            read.found.traces = []
+            sent = read.refusal or (read.found, pack(read.trees, _columns(folder, number)))
+    except TellerError as error:
+        sent = error
     with suppress(BrokenPipeError):  # nobody wants it any more
-        pipe.send(sent)
+        _send(pipe, task.path.name, sent)
+
+
+def _send(pipe: "connection.Connection[Sent, None]", name: str, sent: Sent) -> None:
+    """Send a result; where there is no memory to write it down as bytes, that."""
+    try:
+        with within_means(name):
+            pipe.send(sent)
+    except OutOfRoom as error:
+        pipe.send(error)
 
 
 def _end_with_parent() -> None:
@@ -299,8 +317,9 @@ def _columns(folder: Path, number: int) -> Path:
 
 
 def _note(folder: Path, number: int, done: int) -> None:
-    """Say how far the reading of a file is."""
-    (folder / f"{number}.read").write_bytes(done.to_bytes(WORD, "little"))
+    """Say how far the reading of a file is. On a full disk nobody is told: that alone stops no reader."""
+    with suppress(OSError):
+        (folder / f"{number}.read").write_bytes(done.to_bytes(WORD, "little"))
 
 
 def _noted(folder: Path, number: int) -> int:

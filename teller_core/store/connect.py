@@ -11,10 +11,10 @@ import stat
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from teller_core.errors import StoreError
+from teller_core.data.scratch import scratch
+from teller_core.errors import InputError, StoreError
 
 APPLICATION_ID = 0x54454C52
 """``TELR``, at byte 68 of every file of ours."""
@@ -81,30 +81,36 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 def create(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
     """Make a new store, mode 0600, that ``fill`` gives its tables. Does nothing where another process was faster.
 
-    It is made under another name and put in place when whole: nobody ever sees half of it. Raises StoreError.
+    It is made in a folder of its own and put in place when whole: nobody ever sees half of it, and whatever ends the making,
+    nothing of it stays. Raises StoreError.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
-    except OSError as error:
-        raise StoreError(_called(path), f"it cannot be made ({error.strerror})", _OTHER) from error
-    os.close(handle)
-    draft = Path(name)
-    try:
-        con = connect(draft, read_only=False)
-        try:
-            con.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            con.execute("PRAGMA journal_mode=WAL")
-            fill(con)
-        finally:
-            con.close()
-        _put(draft, path)
+        with scratch(path.parent) as folder:
+            draft = folder / path.name
+            draft.touch(mode=0o600)
+            _fill(draft, fill)
+            _put(draft, path)
     except sqlite3.Error as error:
         raise refusal(path, error) from error
     except OSError as error:
         raise StoreError(_called(path), f"it cannot be made ({error.strerror})", _OTHER) from error
+    except InputError as error:
+        reason = getattr(error.__cause__, "strerror", None) or error.why
+        raise StoreError(_called(path), f"it cannot be made ({reason})", _OTHER) from error
+
+
+def _fill(draft: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
+    """Make ``draft`` a store. It has a write-ahead log only from the end on: where closing finds no room to bring what is in
+    the log into the file, it says nothing, and the file alone would be a damaged store.
+    """
+    con = connect(draft, read_only=False)
+    try:
+        con.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        fill(con)
+        con.execute("PRAGMA journal_mode=WAL")
     finally:
-        draft.unlink(missing_ok=True)
+        con.close()
 
 
 def refusal(path: Path, error: sqlite3.Error) -> StoreError:
@@ -112,6 +118,11 @@ def refusal(path: Path, error: sqlite3.Error) -> StoreError:
     name = getattr(error, "sqlite_errorname", "") or type(error).__name__
     for start, why, next_step in (
         ("SQLITE_FULL", "there is no room left to write", "Free some space and do it again: what was stored is whole"),
+        (
+            "SQLITE_IOERR_SHMSIZE",
+            "there is no room left beside it",
+            "Free some space and do it again: what was stored is whole",
+        ),
         ("SQLITE_BUSY", "another process has been writing to it for too long", "Try again when it is done"),
         ("SQLITE_READONLY", "it may not be written to", _OTHER),
         ("SQLITE_CANTOPEN", "it or its folder cannot be opened", _OTHER),

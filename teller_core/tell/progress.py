@@ -1,7 +1,7 @@
 """How far long work is: a line on a terminal, and nothing anywhere else."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol, TextIO
 
 from teller_core.tell.visible import visible
@@ -28,19 +28,22 @@ def shown_on(stream: TextIO) -> Generator[Told]:
         return
     said = ("", -2)
 
+    def put(text: str) -> None:
+        with suppress(OSError):  # the terminal went away: the work goes on
+            stream.write(text)
+            stream.flush()
+
     def tell(stage: str, done: int, total: int) -> None:
         nonlocal said
         share = min(100, 100 * done // total) if total > 0 else -1
         if said != (stage, share):
             said = (stage, share)
-            stream.write(CLEAR + _line(stage, share, done, total))
-            stream.flush()
+            put(CLEAR + _line(stage, share, done, total))
 
     try:
         yield tell
     finally:
-        stream.write(CLEAR)
-        stream.flush()
+        put(CLEAR)
 
 
 def _line(stage: str, share: int, done: int, total: int) -> str:

@@ -251,6 +251,42 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_answer_that_finds_no_room_is_refused_in_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "teller_core.cli", "formats"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith("teller: the answer: it cannot be written (") and done.stderr.count("\n") == 1
+        unheard = subprocess.run([*command, "--no-such-option"], stderr=full, check=False)
+    assert unheard.returncode == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="starts a process as POSIX does")
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_a_process_without_one_of_its_streams_answers_and_keeps_the_database_whole(
+    tmp_path: Path, missing: int
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("INFO 07-01 00:00:01 [async_llm.py:261] Added request chatcmpl-1.\n" * 3)
+    program = "import os, sys; os.close(int(sys.argv[1])); os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+    words = ["-m", "teller_core.cli", "--db", str(tmp_path / "t.db")]
+    for verb in (["import", str(log)], ["captures"]):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(missing), *words, *verb], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert ("server.log" in done.stdout) == (missing != 1)
+
+
+def test_where_memory_runs_out_an_answer_is_refused(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    def hungry() -> Verbs:
+        raise MemoryError
+
+    assert cli.main(["captures"], hungry) == 2
+    assert capsys.readouterr().err.startswith("teller: the command: memory ran out. ")
+
+
 def test_help_and_version_load_nothing_heavy() -> None:
     code = (
         "import sys; from teller_core import cli\n"

@@ -103,6 +103,18 @@ def test_ctrl_c_ends_an_import_with_130_one_line_and_nothing_left(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_being_told_to_end_leaves_as_little_as_ctrl_c(ranks: Path, number: signal.Signals) -> None:
+    with started(ranks, "reader") as process:
+        pids = waited(ranks, 2)
+        os.kill(process.pid, number)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (128 + number, "", ONE_LINE)
+    assert all(gone(pids))
+    assert os.listdir(ranks.parent / "kept") == ["t.db"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "count"), [("reader", 2), ("judge", 1)])
 def test_after_a_kill_the_store_opens_and_the_next_import_tidies_up(ranks: Path, where: str, count: int) -> None:
     with started(ranks, where) as process:

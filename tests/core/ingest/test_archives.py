@@ -17,7 +17,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from teller_core.errors import FormatError, InputError, LimitError, TellerError
+from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, TellerError
 from teller_core.ingest import archives, zip_members
 from teller_core.ingest.archives import listed, unpacked
 from teller_core.ingest.planning import Group
@@ -251,7 +251,7 @@ def test_a_disk_without_room_is_told_before_anything_is_written(
     (group,) = plan([tar(bundle(tmp_path / "run7"), tmp_path / "x.tar")])
     usage: Any = lambda _: shutil._ntuple_diskusage(10**6, 10**6, 0)  # type: ignore[attr-defined]  # noqa: E731
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    with pytest.raises(LimitError, match="the disk of the database has less"):
+    with pytest.raises(OutOfRoom, match="the disk of the database has less"):
         read_group(group)
 
 

@@ -1,5 +1,6 @@
 """Files read side by side are what they are when read one after the other, and no process outlives the reading."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -7,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import fields, is_dataclass
@@ -19,7 +20,7 @@ import pytest
 
 from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
-from teller_core.errors import FormatError, LimitError
+from teller_core.errors import FormatError, OutOfRoom
 from teller_core.ingest import room, workers
 from teller_core.ingest.found import Place
 from teller_core.ingest.handover import pack, unpack
@@ -135,10 +136,46 @@ def test_a_reader_that_is_killed_is_one_line_and_leaves_nothing(tmp_path: Path) 
     workers._warm(nest, tmp_path / "room")  # what loads the compiled code is not what is killed
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "_warm", lambda *_: None)
-        with pytest.raises(LimitError, match=r"^0\.json: the process that read it was killed"):
+        with pytest.raises(OutOfRoom, match=r"^0\.json: the process that read it was killed"):
             list(read_each(todo, killing, [lambda _: None] * 3, folder=tmp_path / "room", jobs=2))
         with pytest.raises(RuntimeError, match="a reader of kineto failed"):
             list(read_each(todo, failing, [lambda _: None] * 3, folder=tmp_path / "room", jobs=2))
+    assert all_have_ended()
+
+
+def crowded(_: Trace) -> Tree:
+    raise OSError(errno.ENOSPC, "no room")
+
+
+def hungry(_: Trace) -> Tree:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(("nesting", "said"), [(crowded, "there is no room on the disk"), (hungry, "memory ran out")])
+def test_a_reader_that_runs_out_of_something_refuses_the_folder_and_accuses_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nesting: Callable[[Trace], Tree], said: str
+) -> None:
+    (tmp_path / "run").mkdir()
+    for at in range(2):
+        trace(tmp_path / "run" / f"{at}.json", 50)
+    monkeypatch.setattr(workers, "_warm", lambda *_: None)
+    with pytest.raises(OutOfRoom, match=rf"^[01]\.json: {said}"):
+        read_trees(plan([tmp_path / "run"])[0], nesting, None, How(tmp_path, 2))
+    assert all_have_ended()
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_a_reader_that_ends_in_the_middle_of_what_it_sends_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(pipe: Any, *_: Any) -> None:
+        os.write(pipe.fileno(), b"\0\0\1\0half")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    workers._warm(nest, tmp_path)
+    monkeypatch.setattr(workers, "_send", half)
+    with pytest.raises(OutOfRoom, match="the process that read it was killed"):
+        list(read_each(tasks(tmp_path, 2), nest, [lambda _: None] * 2, folder=tmp_path, jobs=2))
     assert all_have_ended()
 
 

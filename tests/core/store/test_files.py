@@ -179,6 +179,28 @@ def test_a_store_that_may_not_be_read_is_refused():
             Store.open(path, read_only=True)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds the size of files as Linux does")
+def test_a_store_that_finds_no_room_to_be_made_is_whole_or_not_there(tmp_path: Path):
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    outcomes: set[bool] = set()
+    for size in range(1 << 12, 1 << 19, 5 << 12):
+        path = tmp_path / str(size) / "t.db"
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            Store.open(path).close()
+        except StoreError:
+            pass
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        outcomes.add(path.exists())
+        assert [each.name for each in path.parent.iterdir()] == ["t.db"] * path.exists()
+        with Store.open(path) as store:
+            assert store.captures() == []
+    assert outcomes == {False, True}
+
+
 def test_a_full_disk_keeps_what_was_stored(tmp_path: Path):
     path = tmp_path / "teller.db"
     with Store.open(path) as store:
