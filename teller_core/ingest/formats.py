@@ -97,6 +97,7 @@ UNTRIED = frozenset(
         bench_perf_analyzer.NAME,
         bench_results.NAME,
         chakra_json.NAME,
+        nccl_inspector.NAME,
         otel.OTLP,
         otel_jaeger.NAME,
         otel_protobuf.NAME,
