@@ -133,7 +133,8 @@ class Interval(NamedTuple):
     """A duration of a request that knows where it began: ns between two moments on one clock of its producer."""
 
     begin: str
-    """received, dispatched, queued, scheduled, engine_first, engine_last, first_token, finished; of a caller sent, client_first."""
+    """received, dispatched, queued, scheduled, engine_first, engine_last, first_token, finished; of a caller sent, client_first.
+    """
     end: str
     ns: int
     clock: str

@@ -4,40 +4,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from teller_core.data.records import Process
-from teller_core.ingest import (
-    access_log,
-    aiperf,
-    aiperf_summary,
-    arrivals,
-    bench_guidellm,
-    bench_llmperf,
-    bench_perf_analyzer,
-    bench_results,
-    bundle_file,
-    chakra,
-    chakra_json,
-    client_records,
-    engine_log,
-    execution_trace,
-    flight_recorder,
-    flight_recorder_json,
-    host_records,
-    kineto,
-    nccl_inspector,
-    nsight,
-    nvtx_tsv,
-    otel,
-    otel_jaeger,
-    otel_protobuf,
-    otel_zipkin,
-    paper_label,
-    paper_sample,
-    prometheus,
-    prometheus_json,
-    samples,
-)
-from teller_core.ingest.file_names import pid_of
+from teller_core.ingest.callers import aiperf, aiperf_summary, arrivals, bench_results, client_records
+from teller_core.ingest.callers import guidellm as bench_guidellm
+from teller_core.ingest.callers import llmperf as bench_llmperf
+from teller_core.ingest.callers import perf_analyzer as bench_perf_analyzer
+from teller_core.ingest.executions import chakra, chakra_json, execution_trace, paper_label, paper_sample
+from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress, Read, Sniff
+from teller_core.ingest.kineto import reader as kineto
+from teller_core.ingest.logs import reader as engine_log
+from teller_core.ingest.metrics import api as prometheus_json
+from teller_core.ingest.metrics import page as prometheus
+from teller_core.ingest.nccl import flight_recorder, flight_recorder_json
+from teller_core.ingest.nccl import inspector as nccl_inspector
+from teller_core.ingest.nsight import reader as nsight
+from teller_core.ingest.otel import jaeger as otel_jaeger
+from teller_core.ingest.otel import protobuf as otel_protobuf
+from teller_core.ingest.otel import reader as otel
+from teller_core.ingest.otel import zipkin as otel_zipkin
+from teller_core.ingest.proxies import access_log
+from teller_core.ingest.recorder import bundle_file, host_records, nvtx_tsv, samples
 
 
 def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:

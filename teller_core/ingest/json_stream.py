@@ -10,7 +10,7 @@ from pathlib import Path
 
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.decimals import LARGEST, NS_PER_S
-from teller_core.ingest.source import Source, open_source
+from teller_core.ingest.files.source import Source, open_source
 
 BLOCK = 1 << 18
 MAX_VALUE = 1 << 24

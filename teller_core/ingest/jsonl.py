@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, cast
 
-from teller_core.ingest.source import Source, open_source
+from teller_core.ingest.files.source import Source, open_source
 
 BLOCK = 1 << 20
 MAX_LINE = 1 << 20

@@ -11,14 +11,10 @@ from teller_core.data.records import FileRead, Recording
 from teller_core.data.scratch import scratch
 from teller_core.data.tree import Tree
 from teller_core.errors import InputError, TellerError
-from teller_core.ingest import engine_log
-from teller_core.ingest.archives import unpacked
-from teller_core.ingest.bar import Bar, Tell
-from teller_core.ingest.formats import FORMATS, UNTRIED
-from teller_core.ingest.found import Found, Place
-from teller_core.ingest.gather import Gathered
-from teller_core.ingest.planning import Group, hosts_of, is_bundle
-from teller_core.ingest.recognizing import (
+from teller_core.ingest.files.archives import unpacked
+from teller_core.ingest.files.bar import Bar, Tell
+from teller_core.ingest.files.planning import Group, hosts_of, is_bundle
+from teller_core.ingest.files.recognizing import (
     apart,
     bytes_of,
     content_id,
@@ -29,8 +25,12 @@ from teller_core.ingest.recognizing import (
     recognized,
     size_in,
 )
-from teller_core.ingest.source import is_compressed, read_head
-from teller_core.ingest.workers import Nest, Read, Task, read_each, read_here
+from teller_core.ingest.files.source import is_compressed, read_head
+from teller_core.ingest.files.workers import Nest, Read, Task, read_each, read_here
+from teller_core.ingest.formats import FORMATS, UNTRIED
+from teller_core.ingest.found import Found, Place
+from teller_core.ingest.gather import Gathered
+from teller_core.ingest.logs import reader as engine_log
 
 __all__ = [
     "FORMATS", "UNTRIED", "Group", "How", "Reading", "apart", "bytes_of", "content_id", "format_of", "hashed", "plan",

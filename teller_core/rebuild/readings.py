@@ -44,7 +44,9 @@ def build_readings(recording: Recording, problems: Counter[str]) -> tuple[Readin
     ``histograms_out_of_order``: buckets of one histogram that cannot have been counted together; that interval is left out.
     """
     series = _by_series(recording.metrics)
-    starts = {frozenset(one.source.split()): max(times.values()) for one, times in series.items() if one.means == STARTED}
+    starts = {
+        frozenset(one.source.split()): max(times.values()) for one, times in series.items() if one.means == STARTED
+    }
     rows: dict[tuple[str, str, int, int], float] = {}
     histograms: defaultdict[tuple[str, str, Labels], dict[float, list[_Growth]]] = defaultdict(dict)
     for one, times in series.items():

@@ -36,8 +36,12 @@ def list_slow_requests(
         room = CHARACTERS[detail]
         if len(to_text(answer.model_dump(mode="json"))) > room:
             # A cut page must end where its cursor begins, so the page is asked for again at the size that fits.
-            fitting = len(fit(answer, room, (("levels", 0), ("service", 2), ("captures", 3), ("waits", 3), ("rows", 1))).rows)
-            answer = fit(_answer(ask(fitting), captures), room, (("levels", 0), ("service", 0), ("captures", 0), ("waits", 0)))
+            fitting = len(
+                fit(answer, room, (("levels", 0), ("service", 2), ("captures", 3), ("waits", 3), ("rows", 1))).rows
+            )
+            answer = fit(
+                _answer(ask(fitting), captures), room, (("levels", 0), ("service", 0), ("captures", 0), ("waits", 0))
+            )
     return answer
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 READ = """
 import resource, sys, time
 from pathlib import Path
-from teller_core.ingest.engine_log import read
+from teller_core.ingest.logs.reader import read
 from teller_core.ingest.found import Place
 place = Place(near=1_795_961_987_000_000_000, salt=b"x")
 read(Path(sys.argv[2]), place, None)

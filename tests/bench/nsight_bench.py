@@ -21,7 +21,7 @@ from tests.bench.peer_nsys_ai import warm  # noqa: E402
 
 READ = (
     "import sys; from pathlib import Path; from teller_core.ingest.found import Place; "
-    "from teller_core.ingest.nsight import read; from teller_core.rebuild.nest import nest; "
+    "from teller_core.ingest.nsight.reader import read; from teller_core.rebuild.nest import nest; "
     "found = read(Path(sys.argv[1]), Place()); print([len(nest(found.traces.pop())) for _ in list(found.traces)])"
 )
 

@@ -26,14 +26,14 @@ def inflate(path: Path) -> int:
 
 def read(path: Path) -> int:
     """Events read."""
-    from teller_core.ingest import kineto
+    from teller_core.ingest.kineto import reader as kineto
 
     return len(kineto.read(path))
 
 
 def nest(path: Path) -> int:
     """Events read and put into a tree."""
-    from teller_core.ingest import kineto
+    from teller_core.ingest.kineto import reader as kineto
     from teller_core.rebuild.nest import nest
 
     return len(nest(kineto.read(path)))

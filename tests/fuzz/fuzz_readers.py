@@ -30,7 +30,7 @@ def main() -> None:
     given = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(given.work / "numba"))
-    compiled = [f"teller_core.ingest.{name}" for name in COMPILED]
+    compiled = [f"teller_core.ingest.kineto.{name}" for name in COMPILED]
     compiled += ["teller_core.rebuild.nesting", "teller_core.data.compiled"]
     with atheris.instrument_imports(include=["teller_core"], exclude=compiled):
         from tests.fuzz import checks

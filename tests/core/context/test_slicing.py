@@ -181,7 +181,7 @@ TRACES = sorted(Path(__file__).parents[4].glob("shared/traces/kineto/*/*.json.gz
 def test_real_traces_are_cut_within_their_budget(path: Path | None) -> None:
     if path is None:
         pytest.skip("../shared/traces is not there")
-    from teller_core.ingest.kineto import read
+    from teller_core.ingest.kineto.reader import read
     from teller_core.rebuild.nest import nest
 
     tree = nest(read(path))

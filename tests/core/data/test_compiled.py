@@ -73,6 +73,6 @@ def test_what_is_cached_of_a_file_is_dropped_when_a_file_it_uses_is_newer(tmp_pa
 
 
 def test_reading_is_what_loads_numba() -> None:
-    code = "import sys, teller_core.ingest.kineto, teller_core.rebuild.nest; print('numba' in sys.modules)"
+    code = "import sys, teller_core.ingest.kineto.reader, teller_core.rebuild.nest; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -7,7 +7,8 @@ import pytest
 
 from teller_core.data import long_columns
 from teller_core.data.long_columns import file_of, kept, let_go, mapped, spool
-from teller_core.ingest import collected, kineto
+from teller_core.ingest.kineto import collected
+from teller_core.ingest.kineto import reader as kineto
 from teller_core.rebuild.nest import nest
 
 TRACES = sorted(Path(__file__).parents[2].glob("data/kineto/*/input.json"))

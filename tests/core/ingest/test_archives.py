@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, TellerError
-from teller_core.ingest import archives, zip_members
-from teller_core.ingest.archives import listed, unpacked
-from teller_core.ingest.planning import Group
+from teller_core.ingest.files import archives, zip_members
+from teller_core.ingest.files.archives import listed, unpacked
+from teller_core.ingest.files.planning import Group
 from teller_core.ingest.reading import content_id, plan, read_group
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
@@ -209,7 +209,7 @@ def test_a_bomb_is_refused_when_it_has_expanded_too_far(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archives, "EXPANSION_GRACE", 1 << 20)
-    monkeypatch.setattr("teller_core.ingest.source.EXPANSION_GRACE", 1 << 20)
+    monkeypatch.setattr("teller_core.ingest.files.source.EXPANSION_GRACE", 1 << 20)
     path = tmp_path / "bomb"
     if kind == "zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

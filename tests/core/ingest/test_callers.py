@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest import access_log, arrivals, bench_results
-from teller_core.ingest.access_log_lines import clf_time, path_of, text_access
+from teller_core.ingest.callers import arrivals, bench_results
 from teller_core.ingest.formats import reader_of, sniffed
 from teller_core.ingest.found import Found, Place
+from teller_core.ingest.proxies import access_log
+from teller_core.ingest.proxies.text_lines import clf_time, path_of, text_access
 
 DATA = Path(__file__).parents[2] / "data"
 MOONCAKE = Path(__file__).parents[4] / "shared" / "traces" / "arrivals" / "mooncake_conversation_trace.jsonl.gz"

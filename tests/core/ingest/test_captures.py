@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from teller_core.data.records import Recording
-from teller_core.ingest.planning import plan
+from teller_core.ingest.files.planning import plan
 from teller_core.ingest.reading import read_group
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.ingest.planning import plan
+from teller_core.ingest.files.planning import plan
 from teller_core.ingest.reading import read_group
 
 SHARED = Path(__file__).parents[4] / "shared"

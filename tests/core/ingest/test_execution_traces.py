@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import FormatError, LimitError, TellerError
-from teller_core.ingest import chakra, execution_trace
-from teller_core.ingest.chakra_wire import MAX_MESSAGE, Damaged, fields, varint
-from teller_core.ingest.execution_trace import rank_of
+from teller_core.ingest.executions import chakra, execution_trace
+from teller_core.ingest.executions.execution_trace import rank_of
+from teller_core.ingest.executions.wire import MAX_MESSAGE, Damaged, fields, varint
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.reading import format_of
 

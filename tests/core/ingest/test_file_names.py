@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from teller_core.data.trace import Origin
-from teller_core.ingest.file_names import named
+from teller_core.ingest.files.file_names import named
 
 BARE = Origin("kineto", "unix")
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from teller_core.data.records import Recording
-from teller_core.ingest.flight_recorder import read, sniff
 from teller_core.ingest.found import Place
+from teller_core.ingest.nccl.flight_recorder import read, sniff
 from teller_core.judge.waits import firsts
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from teller_core.data.trace import Layer, kernel_totals
-from teller_core.ingest.kineto import read
+from teller_core.ingest.kineto.reader import read
 from teller_core.rebuild.nest import nest
 from tests.core.ingest.kineto_oracle import check
 

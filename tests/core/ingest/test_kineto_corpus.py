@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from teller_core.data.trace import kernel_totals
-from teller_core.ingest.kineto import read, sniff
-from teller_core.ingest.source import read_head
+from teller_core.ingest.files.source import read_head
+from teller_core.ingest.kineto.reader import read, sniff
 from teller_core.rebuild.nest import nest
 from tests.core.ingest.kineto_oracle import Told, check, expand, rows_of, told
 from tests.core.rebuild.tree_oracle import Span, nested

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from teller_core.ingest.kineto import read
+from teller_core.ingest.kineto.reader import read
 from teller_core.rebuild.nest import nest
 
 LAUNCHES = {

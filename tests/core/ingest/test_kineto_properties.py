@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from teller_core.data.trace import Trace
 from teller_core.errors import TellerError
-from teller_core.ingest import collected, window
-from teller_core.ingest.kineto import read
+from teller_core.ingest.kineto import collected, window
+from teller_core.ingest.kineto.reader import read
 from tests.core.ingest.kineto_oracle import Number, check
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from teller_core.ingest.log_patterns import Pattern, patterns, recognize, recognize_numbers
+from teller_core.ingest.logs.patterns import Pattern, patterns, recognize, recognize_numbers
 from teller_core.ingest.redact import clean, strip
 
 

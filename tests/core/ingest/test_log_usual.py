@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from teller_core.ingest import engine_log
 from teller_core.ingest.found import Place
-from teller_core.ingest.log_patterns import patterns
-from teller_core.ingest.log_usual import find, usuals
+from teller_core.ingest.logs import reader as engine_log
+from teller_core.ingest.logs.patterns import patterns
+from teller_core.ingest.logs.usual import find, usuals
 from tests.core.ingest.shown import shown
 
 NEAR = 1_795_961_987_000_000_000

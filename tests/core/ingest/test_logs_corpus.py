@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from teller_core.ingest.engine_log import read as read_log
 from teller_core.ingest.found import Found, Place
+from teller_core.ingest.logs.reader import read as read_log
 
 LOGS = Path(__file__).parents[4] / "shared" / "traces" / "logs"
 EXPECT = Path(__file__).parents[2] / "data" / "logs_corpus_expect.toml"

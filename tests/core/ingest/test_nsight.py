@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from teller_core.data.trace import Layer, Trace, kernel_totals
 from teller_core.errors import FormatError, TellerError
 from teller_core.ingest.found import Found, Place
-from teller_core.ingest.nsight import read, sniff
+from teller_core.ingest.nsight.reader import read, sniff
 from teller_core.ingest.reading import plan, read_group
 from teller_core.rebuild.nest import nest
 from tests.core.ingest.nsight_made import EPOCH, made, process, thread

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from teller_core.data.trace import kernel_totals
+from teller_core.ingest.files.source import read_head
 from teller_core.ingest.found import Place
-from teller_core.ingest.nsight import read, sniff
-from teller_core.ingest.source import read_head
+from teller_core.ingest.nsight.reader import read, sniff
 from teller_core.rebuild.nest import nest
 
 TRACES = Path(__file__).parents[4] / "shared" / "traces" / "nsys"

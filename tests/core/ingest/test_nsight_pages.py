@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from teller_core.errors import TellerError
-from teller_core.ingest.nsight_cells import INTEGER, MISSING, NAME, ROW_ID, TEXT
-from teller_core.ingest.nsight_pages import Pages, open_pages
-from teller_core.ingest.nsight_rows import MAX_RECORD, Reading, Wanted
-from teller_core.ingest.nsight_schema import columns_of, tables
+from teller_core.ingest.nsight.cells import INTEGER, MISSING, NAME, ROW_ID, TEXT
+from teller_core.ingest.nsight.pages import Pages, open_pages
+from teller_core.ingest.nsight.rows import MAX_RECORD, Reading, Wanted
+from teller_core.ingest.nsight.schema import columns_of, tables
 
 WHOLE = st.one_of(
     st.integers(-(2**63) + 1, 2**63 - 1),

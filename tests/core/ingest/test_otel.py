@@ -15,9 +15,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from teller_core.data.records import RequestSpan
 from teller_core.errors import FormatError, LimitError
-from teller_core.ingest import otel, otel_documents, otel_jaeger, otel_protobuf, otel_zipkin
 from teller_core.ingest.found import Found, Place, Read
-from teller_core.ingest.otel_span import hex_id, kind_of
+from teller_core.ingest.otel import documents as otel_documents
+from teller_core.ingest.otel import jaeger as otel_jaeger
+from teller_core.ingest.otel import protobuf as otel_protobuf
+from teller_core.ingest.otel import reader as otel
+from teller_core.ingest.otel import zipkin as otel_zipkin
+from teller_core.ingest.otel.span import hex_id, kind_of
 
 DATA = Path(__file__).parents[2] / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "captures" / "vllm_engine_profile" / "otel_spans.jsonl"

@@ -10,7 +10,7 @@ import pytest
 
 from teller_core import answers
 from teller_core.data.report import CaptureReport
-from teller_core.ingest import paper_sample
+from teller_core.ingest.executions import paper_sample
 from teller_core.ingest.found import Place
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store

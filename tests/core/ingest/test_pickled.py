@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.errors import FormatError, LimitError, TellerError
-from teller_core.ingest.pickled import load_plain
+from teller_core.ingest.nccl.pickled import load_plain
 
 SCALARS = (
     st.none()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from teller_core.errors import FormatError, InputError
-from teller_core.ingest.planning import Group, apart, hosts_of, plan
+from teller_core.ingest.files.planning import Group, apart, hosts_of, plan
 from teller_core.ingest.reading import read_group
 
 ROW = '{"ph": "G", "t": 1795961954186647253, "tid": 7, "name": "gc", "dur": 5, "gen": 1}\n'

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import LimitError
-from teller_core.ingest import prometheus, prometheus_json, prometheus_page
 from teller_core.ingest.found import Found, Place
-from teller_core.ingest.prometheus_names import MEANINGS, meaning_of
-from teller_core.ingest.prometheus_page import labels_of, number, page_time
+from teller_core.ingest.metrics import api as prometheus_json
+from teller_core.ingest.metrics import keeping as prometheus_page
+from teller_core.ingest.metrics import page as prometheus
+from teller_core.ingest.metrics.keeping import labels_of, number, page_time
+from teller_core.ingest.metrics.names import MEANINGS, meaning_of
 
 S = 10**9
 FETCHED = 1_795_979_580 * S

@@ -9,9 +9,9 @@ import pytest
 
 from teller_core.data.records import Process, Recording
 from teller_core.errors import FormatError, InputError, TellerError
-from teller_core.ingest.planning import Group
+from teller_core.ingest.files.planning import Group
+from teller_core.ingest.files.recognizing import recognized
 from teller_core.ingest.reading import apart, content_id, plan, read_group
-from teller_core.ingest.recognizing import recognized
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 

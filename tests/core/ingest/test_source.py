@@ -11,11 +11,11 @@ import pytest
 import zstandard
 
 from teller_core.errors import FormatError, InputError, LimitError, TellerError
-from teller_core.ingest import source
-from teller_core.ingest.kineto import read, sniff
-from teller_core.ingest.planning import plan
+from teller_core.ingest.files import source
+from teller_core.ingest.files.planning import plan
+from teller_core.ingest.files.source import open_source, read_head
+from teller_core.ingest.kineto.reader import read, sniff
 from teller_core.ingest.reading import hashed
-from teller_core.ingest.source import open_source, read_head
 
 TEXT = b"0123456789" * 5000
 EVENT = b'{"ph": "X", "name": "op", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 1.5, "dur": 2}'

@@ -21,11 +21,11 @@ import pytest
 from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 from teller_core.errors import FormatError, OutOfRoom
-from teller_core.ingest import room, workers
+from teller_core.ingest.files import room, workers
+from teller_core.ingest.files.handover import pack, unpack
+from teller_core.ingest.files.workers import Task, read_each
 from teller_core.ingest.found import Place
-from teller_core.ingest.handover import pack, unpack
 from teller_core.ingest.reading import How, Reading, plan, read_trees
-from teller_core.ingest.workers import Task, read_each
 from teller_core.pipeline import import_paths
 from teller_core.rebuild.nest import nest
 from teller_core.store.store import Store
@@ -294,7 +294,7 @@ def test_the_limits_of_the_older_control_groups_are_kept(tmp_path: Path, monkeyp
 def test_this_machine_has_some_room() -> None:
     assert room.cores() >= 1
     assert room.memory() > 1 << 20
-    command = "from teller_core.ingest.room import cores; print(cores())"
+    command = "from teller_core.ingest.files.room import cores; print(cores())"
     taskset = shutil.which("taskset")
     if taskset:
         cpu = min(os.sched_getaffinity(0))

@@ -7,8 +7,8 @@ from typing import Any
 
 from teller_core.data.capture import Absences, Disagreements
 from teller_core.data.records import Recording
-from teller_core.ingest.flight_recorder_entries import found_in
 from teller_core.ingest.found import Place
+from teller_core.ingest.nccl.flight_recorder_entries import found_in
 from teller_core.rebuild.absences import absences
 from teller_core.rebuild.disagreements import disagreements, stalled
 from teller_core.rebuild.rings import rings

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.data.trace import Lane, Layer
-from teller_core.ingest.kineto import read
+from teller_core.ingest.kineto.reader import read
 from teller_core.pipeline import import_paths
 from teller_core.rebuild.backlog import without_launch
 from teller_core.rebuild.nest import nest

@@ -12,7 +12,7 @@ from teller_core.data.records import Recording
 from teller_core.data.steps import Mapping
 from teller_core.data.table import UNKNOWN
 from teller_core.data.tree import Tree
-from teller_core.ingest.planning import plan
+from teller_core.ingest.files.planning import plan
 from teller_core.ingest.reading import read_group
 from teller_core.rebuild.capture import rebuild
 from teller_core.rebuild.nest import nest

@@ -276,7 +276,7 @@ def test_a_capture_alone_is_shown_as_it_is() -> None:
 @pytest.mark.skipif(not REAL.exists(), reason="no real traces beside the checkout (../shared)")
 def test_a_real_graph_has_the_operators_that_its_capture_tells() -> None:
     """Against the raw JSON: kernels by the calls' own ``kernel``, operators by the ids that the calls carry."""
-    from teller_core.ingest.kineto import read
+    from teller_core.ingest.kineto.reader import read
 
     capture, played = sorted(REAL.glob("*"), key=lambda path: "execution" in path.name)
     calls, operator = launches_of(raw(capture))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from teller_core.data.records import ClientRecord, Interval, Recording, RequestFact, RequestSpan
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.otel_origins import SGLANG, TGI, VLLM_V0, VLLM_V1, Origins
+from teller_core.ingest.otel.origins import SGLANG, TGI, VLLM_V0, VLLM_V1, Origins
 from teller_core.rebuild.capture import rebuild
 from teller_core.rebuild.legs import ROUNDING_NS, LegTimes, hands_over, leg_times
 from tests.core.rebuild.conftest import FRONTEND

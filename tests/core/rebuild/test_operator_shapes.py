@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from teller_core.data.records import FileRead, OperatorNode, Process, Recording
 from teller_core.data.trace import Lane, Layer, Origin, Trace
-from teller_core.ingest.execution_trace import read as read_nodes
+from teller_core.ingest.executions.execution_trace import read as read_nodes
 from teller_core.ingest.found import Place as FilePlace
-from teller_core.ingest.kineto import read as read_trace
+from teller_core.ingest.kineto.reader import read as read_trace
 from teller_core.ingest.row_arrays import RowArrays
 from teller_core.rebuild.engines import Place
 from teller_core.rebuild.nest import nest

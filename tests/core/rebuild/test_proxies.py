@@ -7,8 +7,8 @@ import pytest
 
 from teller_core.data.records import ClientRecord, FileRead, Process, Recording, RequestFact
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.access_log import read
 from teller_core.ingest.found import Place
+from teller_core.ingest.proxies.access_log import read
 from teller_core.rebuild.capture import rebuild
 
 MS = 1_000_000

@@ -1,0 +1,1 @@
+"""What callers measured, and tables of arrivals."""

@@ -1,0 +1,1 @@
+"""Execution traces, and the sample folders of the paper."""

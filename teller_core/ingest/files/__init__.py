@@ -1,0 +1,1 @@
+"""From paths to files: what belongs together, what is in an archive, who reads it."""

@@ -1,0 +1,1 @@
+"""Traces of the PyTorch profiler, scanned by compiled code."""

@@ -1,0 +1,1 @@
+"""Logs of engines and of what stands around them."""

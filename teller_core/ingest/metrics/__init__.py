@@ -1,0 +1,1 @@
+"""What Prometheus reads from a service, as pages or as answers of its API."""

@@ -1,0 +1,1 @@
+"""What NCCL and torch's flight recorder say of collectives."""

@@ -1,0 +1,1 @@
+"""Exports of Nsight Systems in SQLite's format, read page by page."""

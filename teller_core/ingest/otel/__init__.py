@@ -1,0 +1,1 @@
+"""Spans, in the forms in which OpenTelemetry and its neighbors write them."""

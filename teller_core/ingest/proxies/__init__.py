@@ -1,0 +1,1 @@
+"""Access logs of proxies."""
