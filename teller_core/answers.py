@@ -37,6 +37,9 @@ from teller_core.tell.compare import CaptureView, RequestView, compare_captures,
 from teller_core.tell.compare_windows import Window, window
 from teller_core.tell.explain import explain
 from teller_core.tell.horizontal import Sides, horizontal_report
+from teller_core.tell.instead import instead, no_requests
+from teller_core.tell.log_levels import GAUGES as LOGGED
+from teller_core.tell.log_levels import log_readings
 from teller_core.tell.names import shorten
 from teller_core.tell.operator import RankSpans
 from teller_core.tell.operator import explain_operator as operator_report
@@ -80,12 +83,30 @@ def slow(
     kept = "e2e" if metric == "slo" else metric
     page = store.slow_rows(found, kept, limit, cursor)
     requests, values = store.requests(found), store.values(found, kept)
-    note = callers_say(requests, values, store.metrics(found)) or what_differs(requests, values)
+    note = callers_say(requests, values, store.metrics(found)) or (what_differs(requests, values) if page.total else "")
     report = slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )
-    report = report if cursor else with_service(report, store.rows(found, Buckets), store.rows(found, Readings))
+    if not cursor:
+        report = with_service(report, store.rows(found, Buckets), _readings(store, found))
+    if not page.total:
+        report = _without_requests(report, store, found)
     return _with_losses(report, losses.REQUESTS, _problems(store, found))
+
+
+def _readings(store: Store, capture: str) -> Readings:
+    """What the service counted of all its requests: by its /metrics, else as its log says from time to time."""
+    told = store.rows(capture, Readings)
+    return told if told.name else log_readings(store.lines_of(capture, LOGGED))
+
+
+def _without_requests(report: SlowReport, store: Store, capture: str) -> SlowReport:
+    """``report`` with why it is empty and what has an answer."""
+    mine = store.report(capture)
+    took = store.rows(capture, StepExpectations).took
+    longest = int(np.argmax(took)) if len(took) and int(took.max()) > 0 else None
+    note = " ".join(filter(None, [no_requests(mine), report.note]))
+    return report.model_copy(update={"note": note, "instead": instead(mine, store.captures(), longest)})
 
 
 def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> SlowReport:

@@ -75,6 +75,8 @@ def blamed_step(
         step = int(timed[known][np.argmax(excess[known])])
         return step, f"step {step}: {which} the one that took most beyond what its work predicts"
     step = int(timed[np.argmax(expectations.took[timed])])
+    if int(expectations.took[step]) <= 0:
+        return step, f"step {step}: {which} the first; how long each took is not known"
     return step, f"step {step}: {which} the longest"
 
 

@@ -45,6 +45,8 @@ class RankReport(Model):
     kernel_time_ns: int
     clock_error_ns: int | None
     problems: dict[str, int]
+    start: int | None = Field(default=None, description="Unix ns of its first span, null without a trace")
+    stop: int | None = Field(default=None, description="Unix ns of the end of its last span")
 
 
 class JoinReport(Model):
@@ -184,6 +186,16 @@ class ServiceLevel(Model):
     readings: int
 
 
+class Ask(Model):
+    """A question that has an answer where the one that was asked has none."""
+
+    verb: Literal["slow", "slice", "captures"]
+    capture: str
+    view: View | None = None
+    target: str | None = Field(default=None, description="of slice")
+    why: str
+
+
 class SlowReport(Model):
     """The answer of ``slow``: a table, slowest first; in the horizontal view one row a rank, who was waited for most first."""
 
@@ -201,7 +213,10 @@ class SlowReport(Model):
     service: list[ServiceMeasure] = Field(
         default=[], description="first page: times by the service's own histograms, of all its requests"
     )
-    levels: list[ServiceLevel] = Field(default=[], description="first page: gauges and counters of its /metrics")
+    levels: list[ServiceLevel] = Field(
+        default=[], description="first page: gauges and counters of its /metrics or its log"
+    )
+    instead: list[Ask] = Field(default=[], description="where no request was recorded: what can be asked instead")
 
 
 class Part(Model):

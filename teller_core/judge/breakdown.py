@@ -96,7 +96,7 @@ def _transfer(case: Case, life: Life) -> _Colored:
 
 def _evictions(life: Life) -> list[_Colored]:
     if not len(life.step):
-        why = "which steps served it is unknown"
+        why = f"{life.dark} is unknown"
         return [_Colored("recompute", None, why), _Colored("preempted", None, why)]
     return [
         _Colored("recompute", life.recompute, "steps that computed its tokens again"),
@@ -134,7 +134,7 @@ def _from_records(case: Case, life: Life) -> list[_Colored]:
     return [
         _between("own_prefill", life.launched, first, "from its first scheduling to its first token", missing),
         _between("decode", first, last, f"from its first to its last token, as {who}", missing),
-        _Colored("between_own_chunks", None, "which steps served it is unknown"),
+        _Colored("between_own_chunks", None, f"{life.dark} is unknown"),
     ]
 
 

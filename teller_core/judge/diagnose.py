@@ -208,7 +208,7 @@ def _cannot_tell(view: Scene, answers: Answers) -> str | None:
 
 def _unexplained(view: Scene) -> str:
     if view.life.mapping == Mapping.UNKNOWN:
-        return "because which steps served it is not known, and nothing recorded besides explains its time"
+        return f"because {view.life.dark} is not known, and nothing recorded besides explains its time"
     dark = phase_ns(view.phases, "unexplained")
     if view.span and dark > LEAST_SHARE * view.span:
         return "because much of its time is covered by nothing recorded"
@@ -226,7 +226,7 @@ def _tier(view: Scene) -> int:
 
 
 def _coverage(view: Scene) -> Coverage:
-    mapping = view.life.mapping
+    mapping = view.life.known
     return Coverage(
         steps=view.life.taken if mapping != Mapping.UNKNOWN else None,
         profiled=view.profiled,
@@ -254,7 +254,7 @@ def _not_seen(view: Scene, answers: Answers) -> list[str]:
     """What was not recorded and could matter."""
     case, request = view.case, view.life.request
     gaps = [
-        (view.life.mapping == Mapping.UNKNOWN, "which steps served it"),
+        (view.life.mapping == Mapping.UNKNOWN, view.life.dark),
         (not view.profiled, "a profile of its steps: operators and kernels"),
         (0 < view.profiled < len(view.life.step), "a profile of all of its steps"),
         (not view.counted("run_queue_wait_ns"), "waiting for a processor: no scheduler counters were sampled"),

@@ -39,10 +39,13 @@ class Life:
     tokens: Int32
     recomputed: Int32
     mapping: Mapping
+    """Of its steps whose times are known."""
     confidence: float
     """Of the mapping: the mean over its steps, 1 where recorded, 0 where there is none."""
     taken: int
     """Steps it took part in, timed or not."""
+    known: Mapping
+    """Of all of these."""
     engine: Engine | None
     evicted: Spans
     """From the last step before each preemption to the first step after it."""
@@ -51,6 +54,11 @@ class Life:
     def coarse(self) -> bool:
         """Whether its begin and its end are known to the second only."""
         return UNKNOWN not in (self.begin, self.end) and self.begin % SECOND == 0 and self.end % SECOND == 0
+
+    @property
+    def dark(self) -> str:
+        """What is not known of the steps that served it, where none of them can be placed in time."""
+        return "when the steps that served it ran" if self.taken else "which steps served it"
 
     @property
     def recompute(self) -> Spans:
@@ -76,6 +84,7 @@ def life(case: Case, request: int) -> Life:
         end=end,
         **own._asdict(),
         taken=len(rows),
+        known=Mapping(int(case.capture.participation.mapping[rows].min())) if len(rows) else Mapping.UNKNOWN,
         engine=_engine(case, request, own.step),
         evicted=_evicted(case, request, Spans(own.start, own.stop), own.step, own.recomputed),
     )

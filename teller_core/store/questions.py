@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.assessment import Baselines
+from teller_core.data.steps import Lines
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.columns import ColumnSet, read_values
@@ -113,6 +114,12 @@ def operator_rows(con: sqlite3.Connection, key: int, name: str) -> OperatorRows:
     sql = "SELECT name FROM baselines WHERE capture = ? AND name LIKE ? ESCAPE '\\' GROUP BY name ORDER BY sum(total) DESC"
     near = con.execute(f"{sql}, name LIMIT ?", (key, bound(pattern), SUGGESTIONS)).fetchall()
     return OperatorRows(found, [text(row[0]) for row in near])
+
+
+def lines_of(con: sqlite3.Connection, key: int, rules: Sequence[str]) -> Lines:
+    """The log lines of a capture that one of ``rules`` knows, by time."""
+    marks = ", ".join("?" * len(rules))
+    return read_rows(con, key, Lines, where=f"AND rule IN ({marks})", given=[bound(rule) for rule in rules])
 
 
 def request_number(con: sqlite3.Connection, key: int, called: str) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture, Rank
 from teller_core.data.report import CaptureReport, WhyReport
-from teller_core.data.steps import Participation, Requests, Steps, StepWork
+from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork
 from teller_core.data.table import Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
@@ -220,6 +220,11 @@ class Store:
     def steps(self, capture: str, low: int = 0, high: int | None = None) -> Steps:
         """The steps at positions ``low`` to ``high``."""
         return read_window(self._con, self._key(capture), Steps, "position", low=low, high=high)
+
+    @refusing
+    def lines_of(self, capture: str, rules: Iterable[str]) -> Lines:
+        """The log lines that one of ``rules`` knows, by time."""
+        return questions.lines_of(self._con, self._key(capture), list(rules))
 
     @refusing
     def ranks(self, capture: str) -> list[Rank]:

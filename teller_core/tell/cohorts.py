@@ -17,6 +17,8 @@ def what_differs(requests: Requests, value: Int64) -> str:
     ``value`` int64 ns a request, UNKNOWN where it was not measured. The names and numbers are the requests' own.
     """
     known = np.flatnonzero(value != UNKNOWN)
+    if not len(known):
+        return "Nothing recorded how long any of them took, so they stand in the order in which they came."
     if len(known) < FEWEST:
         return f"{len(known)} requests were measured: too few to tell the slow from the fast (at least {FEWEST})."
     order = known[np.argsort(value[known], kind="stable")]

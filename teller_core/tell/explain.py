@@ -152,10 +152,14 @@ def _reason(report: WhyReport) -> str:
 
 
 def _mostly(report: WhyReport) -> list[str]:
-    known = [part for part in report.phases if part.ns and part.part in PHASES]
+    known = [part for part in report.phases if part.ns]
     if not known:
         return []
     most = max(known, key=lambda part: part.ns or 0)
+    if most.part not in PHASES:
+        return ["Where most of its time went was not recorded."]
+    if 2 * (most.ns or 0) <= sum(part.ns or 0 for part in known):
+        return [f"More of its time went {PHASES[most.part]} than elsewhere."]
     return [f"Most of its time went {PHASES[most.part]}."]
 
 

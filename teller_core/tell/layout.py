@@ -39,6 +39,11 @@ def plain(text: str, longest: int = 300) -> str:
     return shown if len(shown) <= longest else shown[: longest - 3] + "..."
 
 
+def many(count: int, thing: str) -> str:
+    """``count`` of a thing, in words."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def milliseconds(value: float | None) -> str:
     """A duration for people, or a dash where it was not measured."""
     if not value:

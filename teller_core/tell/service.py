@@ -30,6 +30,8 @@ GAUGES = {
     "prefix_hit_rate": "share",
     "retracted": "requests",
     "gpu_temperature": "C",
+    "prompt_rate": "tokens/s",
+    "output_rate": "tokens/s",
 }
 COUNTERS = {
     "finished": "requests",
@@ -120,7 +122,7 @@ def _bound(low: float, high: float) -> Bound:
 def _gauge(name: str, unit: str, time: Int64, value: Float64) -> ServiceLevel:
     times, place = np.unique(time, return_inverse=True)
     whole = np.full(len(times), -np.inf)
-    if unit == "requests":
+    if unit in ("requests", "tokens/s"):
         whole = np.bincount(place, value, len(times))
     else:
         np.maximum.at(whole, place, value)

@@ -20,7 +20,7 @@ def capture_report(
         name=capture.name,
         engine=capture.engine or None,
         files=[_file_report(capture, position) for position in range(len(capture.files))],
-        ranks=[_rank_report(rank) for rank in capture.ranks],
+        ranks=[_rank_report(capture, rank) for rank in capture.ranks],
         steps=len(capture.steps.engine),
         requests=len(capture.requests.number),
         log_lines=len(capture.lines.time),
@@ -76,7 +76,8 @@ def _join_report(one: Joined) -> JoinReport:
     )
 
 
-def _rank_report(rank: Rank) -> RankReport:
+def _rank_report(capture: Capture, rank: Rank) -> RankReport:
+    start, stop = _recorded(capture, rank)
     return RankReport(
         rank=rank.rank,
         host=rank.host,
@@ -87,7 +88,17 @@ def _rank_report(rank: Rank) -> RankReport:
         kernel_time_ns=rank.kernel_time,
         clock_error_ns=None if rank.clock_error == UNKNOWN else rank.clock_error,
         problems=dict(rank.problems),
+        start=start,
+        stop=stop,
     )
+
+
+def _recorded(capture: Capture, rank: Rank) -> tuple[int | None, int | None]:
+    """Unix ns: from when to when a trace of ``rank`` was recorded; None where there is none, or its clock is another one."""
+    trace = None if rank.tree is None else rank.tree.trace
+    if trace is None or not len(trace) or capture.files[rank.file].clock != "unix":
+        return None, None
+    return int(trace.start.min()), int(trace.end.max())
 
 
 def _clock_error(capture: Capture) -> int | None:

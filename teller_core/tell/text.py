@@ -21,8 +21,9 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
-from teller_core.tell.layout import LONGEST_NAME, Style, bullets, milliseconds, plain, table, wrap
-from teller_core.tell.service_page import service_lines
+from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
+from teller_core.tell.next_calls import next_calls
+from teller_core.tell.slow_page import slow_page
 
 VERDICTS = {
     "cause": "CAUSE FOUND",
@@ -40,9 +41,6 @@ METRICS = {
 }
 RANKS = 16
 """Ranks that a page about one request shows."""
-NO_REQUESTS = (
-    "No requests: nothing that was read names one. An engine's log, request spans or a caller's records would."
-)
 STRETCHES = {
     "ttft": "Where the time to its first token went",
     "tpot": "Where the time after its first token went",
@@ -54,10 +52,6 @@ def page(report: Model, style: Style) -> str:
     """The page for ``report``. Raises KeyError for a kind of report that has none."""
     draw = PAGES[type(report)]
     return "\n".join(line.rstrip() for line in draw(report, style))
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
@@ -166,49 +160,6 @@ def _evidence(item: EvidenceItem) -> str:
     return ", ".join(filter(None, parts)).replace(", (", " (")
 
 
-def _slow(report: SlowReport, style: Style) -> list[str]:
-    if report.view == "horizontal":
-        return _horizontal(report, style)
-    lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
-    lines += _rows_with_causes(report, style) if report.rows else wrap(NO_REQUESTS, style)
-    lines += service_lines(report, style) if not report.rows else []
-    lines += ["", *wrap(report.note, style)] if report.note else []
-    if report.rows and report.columns[0] == "request":
-        asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
-        lines += ["", style.dim(f"Ask why: teller why {asked}")]
-    if report.next_cursor is not None:
-        lines += [style.dim(f"More: --cursor {report.next_cursor}")]
-    return lines
-
-
-def _horizontal(report: SlowReport, style: Style) -> list[str]:
-    lines = [style.head(f"{_many(report.total, 'rank')} side by side, capture {report.capture[:12]}"), ""]
-    lines += table(report.columns, report.rows, style) if report.rows else ["No rank was recorded."]
-    lines += ["", *wrap(report.note, style)] if report.note else []
-    if report.waits:
-        columns = [
-            "handle",
-            "kind",
-            "ranks",
-            "late_rank",
-            "late_by_ms",
-            "waited_ms",
-            "transfer_ms",
-            "kept_by",
-            "kept_handle",
-        ]
-        rows: list[list[Cell]] = [[getattr(wait, name) for name in columns] for wait in report.waits]
-        lines += ["", style.head("The collectives that were waited in longest"), "", *table(columns, rows, style)]
-        first = next(
-            (wait.kept_handle or wait.handle for wait in report.waits if wait.kept_handle or wait.handle), None
-        )
-        if first:
-            lines += ["", style.dim(f"Look inside: teller slice {first} --capture {report.capture[:12]}")]
-    if report.next_cursor is not None:
-        lines += [style.dim(f"More: --view horizontal --cursor {report.next_cursor}")]
-    return lines
-
-
 def _ranks(report: WhyReport, style: Style) -> list[str]:
     """The ranks in the collectives of its steps, or why they cannot be told apart."""
     if report.ranks is None:
@@ -226,21 +177,9 @@ def _ranks(report: WhyReport, style: Style) -> list[str]:
     ]
     rows: list[list[Cell]] = [[getattr(share, name) for name in columns] for share in report.ranks[:RANKS]]
     left = len(report.ranks) - RANKS
-    more = [style.dim(f"and {_many(left, 'rank')} that were waited for less")] if left > 0 else []
+    more = [style.dim(f"and {many(left, 'rank')} that were waited for less")] if left > 0 else []
     note = wrap(report.ranks_note, style) if report.ranks_note else []
     return ["", style.head("The ranks in the collectives of its steps"), "", *table(columns, rows, style), *more, *note]
-
-
-def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:
-    """The table, with a named cause in the place of the verdict that says there is one."""
-    if not {"verdict", "cause"} <= set(report.columns):
-        return table(report.columns, report.rows, style)
-    verdict, cause = report.columns.index("verdict"), report.columns.index("cause")
-    rows = [
-        [row[cause] if at == verdict and row[cause] else cell for at, cell in enumerate(row)] for row in report.rows
-    ]
-    kept = [at for at in range(len(report.columns)) if at != cause]
-    return table([report.columns[at] for at in kept], [[row[at] for at in kept] for row in rows], style)
 
 
 def _capture(report: CaptureReport, style: Style) -> list[str]:
@@ -252,10 +191,10 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     lines = [
         style.head(f"{report.id[:12]}  {plain(report.name, LONGEST_NAME)}{known}"),
         *wrap(
-            f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {_many(report.requests, 'request')}, "
-            f"{_many(report.steps, 'step')} (mapping {report.mapping}), "
-            f"{_many(len(report.ranks), 'rank')} (clock error {error}), {kernels}, "
-            f"{_many(report.log_lines, 'log line')}, {_many(report.redactions, 'redaction')}",
+            f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {many(report.requests, 'request')}, "
+            f"{many(report.steps, 'step')} (mapping {report.mapping}), "
+            f"{many(len(report.ranks), 'rank')} (clock error {error}), {kernels}, "
+            f"{many(report.log_lines, 'log line')}, {many(report.redactions, 'redaction')}",
             style,
             "  ",
         ),
@@ -283,10 +222,10 @@ def _joined(one: JoinReport) -> str:
             if one.used
             else "all told themselves what they were called with"
         )
-        return f"Execution trace: {one.matched:,} of its {_many(one.of, 'operator')} found among the spans; {shapes}"
+        return f"Execution trace: {one.matched:,} of its {many(one.of, 'operator')} found among the spans; {shapes}"
     graph = f"the graph {plain(one.name, LONGEST_NAME)}" if one.name else "a graph without a name"
     how = "" if one.by_name else ", told by their order alone"
-    replays = _many(one.launches, "replay")
+    replays = many(one.launches, "replay")
     return (
         f"{one.matched:,} of {one.of:,} kernels in {replays} of {graph} have the operator they were captured under{how}"
     )
@@ -296,11 +235,18 @@ def _captures(report: ImportReport | CapturesReport, style: Style) -> list[str]:
     if not report.captures:
         return ["Nothing is imported yet. Start with: teller import PATH"]
     lines = [line for capture in report.captures for line in (*_capture(capture, style), "")]
-    return lines[:-1]
+    return [*lines[:-1], *(_next_calls(report, style) if isinstance(report, ImportReport) else [])]
+
+
+def _next_calls(report: ImportReport, style: Style) -> list[str]:
+    lines = ["", style.head("Ask next")]
+    for call, why in next_calls(report.captures):
+        lines += wrap(f"teller {call}  ({why})", style, "  ", "      ")
+    return lines
 
 
 def _formats(report: FormatsReport, style: Style) -> list[str]:
-    lines = [style.head(f"What can be read: {_many(len(report.formats), 'format')}, plain or packed (gzip, zstd)")]
+    lines = [style.head(f"What can be read: {many(len(report.formats), 'format')}, plain or packed (gzip, zstd)")]
     for known in report.formats:
         tier = "adds to others" if known.tier is None else f"T{known.tier}"
         tried = "" if known.tried else ", no real file of it was ever read"
@@ -316,8 +262,8 @@ def _slice(report: SliceReport, style: Style) -> list[str]:
         f"rank {report.rank}" if report.rank is not None else "",
     ]
     lines = [style.head(f"What bears on {', '.join(filter(None, where)) or 'it'}, capture {report.capture[:12]}")]
-    told = f"{report.events - report.cut:,} of {_many(report.events, 'span')}, {report.cut:,} left out"
-    lines += [style.dim(f"{_many(len(report.lines), 'line')} for {told}"), ""]
+    told = f"{report.events - report.cut:,} of {many(report.events, 'span')}, {report.cut:,} left out"
+    lines += [style.dim(f"{many(len(report.lines), 'line')} for {told}"), ""]
     rows: list[list[Cell]] = [
         [
             line.handle,
@@ -383,7 +329,7 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     ImportReport: _captures,
     CapturesReport: _captures,
     FormatsReport: _formats,
-    SlowReport: _slow,
+    SlowReport: slow_page,
     WhyReport: _why,
     SliceReport: _slice,
     OperatorReport: _operator,

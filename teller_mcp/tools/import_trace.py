@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from teller_mcp.answers import CHARACTERS, ImportAnswer, fit, short, then
+from teller_core.data.report import CaptureReport
+from teller_mcp.answers import CHARACTERS, ImportAnswer, NextCall, fit, short, then
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.paths import allowed
 
@@ -32,16 +33,17 @@ def import_trace(
     files = allowed(paths, desk.roots)
     with desk.store(read_only=False) as (verbs, store):
         report = verbs.import_paths(files, store, together=together)
-    calls = [
-        then("list_slow_requests", "find the slow requests", capture=short(capture.id))
-        if capture.requests
-        else then(
-            "get_causal_slice", "no request is recorded: look at a step", target="step 0", capture=short(capture.id)
-        )
-        for capture in report.captures[:2]
-        if capture.requests or capture.steps
-    ]
+    having = sorted(report.captures, key=lambda capture: not capture.requests)
+    calls = [_first(capture) for capture in having[:2]]
     return fit(ImportAnswer(**dict(report), next=calls), CHARACTERS["normal"], CUTS)
+
+
+def _first(capture: CaptureReport) -> NextCall:
+    if not capture.requests and len(capture.ranks) > 1:
+        why = "no request is recorded: the ranks side by side"
+        return then("list_slow_requests", why, view="horizontal", capture=short(capture.id))
+    why = "find the slow requests" if capture.requests else "no request is recorded: what it tells instead"
+    return then("list_slow_requests", why, capture=short(capture.id))
 
 
 IMPORT_TRACE = ToolSpec(

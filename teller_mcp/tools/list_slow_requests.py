@@ -4,10 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from teller_core.data.report import CaptureReport, SlowReport
+from teller_core.data.report import Ask, CaptureReport, SlowReport
 from teller_mcp.answers import CHARACTERS, CaptureLine, NextCall, SlowAnswer, fit, short, then, to_text
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.tools.arguments import Capture, Detail, Metric, SloMs
+
+MOST = 2
+"""Calls that are suggested."""
 
 
 def list_slow_requests(
@@ -50,6 +53,12 @@ def _answer(report: SlowReport, captures: list[CaptureReport]) -> SlowAnswer:
     return SlowAnswer(**dict(report), captures=lines, next=_next(report))
 
 
+def _asked(ask: Ask) -> NextCall:
+    if ask.verb == "slice":
+        return then("get_causal_slice", ask.why, target=ask.target, capture=short(ask.capture))
+    return then("list_slow_requests", ask.why, view=ask.view, capture=short(ask.capture))
+
+
 def _next(report: SlowReport) -> list[NextCall]:
     capture = short(report.capture)
     if report.view == "horizontal":
@@ -59,7 +68,7 @@ def _next(report: SlowReport) -> list[NextCall]:
         what = "what the late rank did while the others waited"
         return [then("get_causal_slice", what, target=handle, capture=capture)] if handle else []
     if not report.rows:
-        return [then("get_causal_slice", "no request is recorded: look at a step", target="step 0", capture=capture)]
+        return [_asked(ask) for ask in report.instead if ask.verb in ("slow", "slice")][:MOST]
     at = report.columns.index("request")
     slowest, mildest = report.rows[0][at], report.rows[-1][at]
     calls = [then("run_rca", "why the slowest was slow", request=slowest, metric=report.metric, capture=capture)]

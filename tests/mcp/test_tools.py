@@ -8,6 +8,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
+from teller_core.data.report import Ask
 from teller_mcp.answers import is_plain
 
 pytestmark = pytest.mark.anyio
@@ -131,11 +132,19 @@ async def test_a_request_may_be_a_number_or_an_id(connect: Connect, samples: Any
 
 
 async def test_a_capture_without_requests_leads_to_its_steps(connect: Connect, samples: Any) -> None:
-    empty = samples.table().model_copy(update={"rows": [], "total": 0, "next_cursor": None})
+    asks = [
+        Ask(verb="captures", capture="b" * 40, why="what was found"),
+        Ask(verb="slow", capture="b" * 40, view="horizontal", why="its ranks"),
+        Ask(verb="slice", capture="b" * 40, target="step 9", why="its longest step"),
+    ]
+    empty = samples.table().model_copy(update={"rows": [], "total": 0, "next_cursor": None, "instead": asks})
     async with connect(slow=lambda *_, **__: empty) as client:
         answer = (await client.call_tool("list_slow_requests", {})).structured_content
     assert answer is not None
-    assert [call["tool"] for call in answer["next"]] == ["get_causal_slice"]
+    assert [(call["tool"], call["arguments"]) for call in answer["next"]] == [
+        ("list_slow_requests", {"view": "horizontal", "capture": "b" * 12}),
+        ("get_causal_slice", {"target": "step 9", "capture": "b" * 12}),
+    ]
 
 
 async def test_names_from_traces_stay_data(connect: Connect, samples: Any) -> None:

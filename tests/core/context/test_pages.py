@@ -167,3 +167,21 @@ def test_without_an_excess_it_is_the_longest_and_without_a_mapping_one_that_over
     found = blamed_step(0, requests, participation(), made.steps, numbers)
     assert found is not None and found[0] == 2 and "overlap it" in found[1] and "longest" in found[1]
     assert blamed_step(0, requests_table(1), participation(), made.steps, numbers) is None
+
+
+def test_of_steps_that_took_no_known_time_none_is_called_the_longest() -> None:
+    made = service([Work() for _ in range(2)])
+    served = participation((0, 0, 1, 1), (1, 0, 1, 1))
+    found = blamed_step(0, requests_table(1), served, made.steps, expectations([0, 0], [UNKNOWN, UNKNOWN]))
+    assert found is not None and found[0] == 0 and "longest" not in found[1] and "is not known" in found[1]
+
+
+def test_a_step_of_one_known_time_is_not_said_to_have_taken_none() -> None:
+    made = service([Work() for _ in range(2)])
+    one = replace(made.steps, scheduled=np.full(2, UNKNOWN), launched=np.full(2, UNKNOWN), finished=np.full(2, UNKNOWN))
+    one = replace(one, delivered=np.full(2, 5 * MS))
+    bare = replace(made, steps=one, work=take(made.work, np.empty(0, np.int64)))
+    said = slice_report(moment(bare, 1), [], assess(made).candidates, capture="c", budget=400, text=str)
+    assert "how long it took is not known" in said.note
+    whole = slice_report(moment(made, 1), [], assess(made).candidates, capture="c", budget=400, text=str)
+    assert "is not known" not in whole.note

@@ -12,7 +12,7 @@ from teller_core.data.capture import Capture, Collectives
 from teller_core.data.causes import causes
 from teller_core.data.report import WhyReport
 from teller_core.data.steps import Lines
-from teller_core.data.table import UNKNOWN
+from teller_core.data.table import UNKNOWN, take
 from teller_core.judge.diagnose import diagnose, diagnose_all, judge
 from teller_core.judge.prepare import prepare
 from teller_core.judge.rules import RULES
@@ -153,6 +153,18 @@ def test_without_a_mapping_the_answer_rests_on_request_records() -> None:
     assert report.tier <= 1
     assert report.verdict == "could_not_tell"
     assert "which steps served it" in report.reason
+
+
+def test_steps_that_are_known_and_cannot_be_placed_in_time_are_not_called_unknown() -> None:
+    capture, numbers = serve(CROWD, [Trouble("starved", 800, 1300, 30)], tier=2)
+    unknown = np.full(len(capture.steps.engine), UNKNOWN, np.int64)
+    timeless = replace(capture.steps, scheduled=unknown, launched=unknown, finished=unknown, delivered=unknown)
+    capture = replace(capture, steps=timeless, work=take(capture.work, np.empty(0, np.int64)))
+    report = diagnose(capture, numbers, STRUCK)
+    assert report.coverage.steps == int((capture.participation.request == STRUCK).sum())
+    assert report.coverage.mapping == "recorded"
+    assert "when the steps that served it ran" in report.not_seen
+    assert "which steps served it" not in report.model_dump_json()
 
 
 def test_slow_by_a_limit_alone_without_a_reason_is_could_not_tell() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from teller_core.data.report import EvidenceItem, WhyReport
+from teller_core.data.report import EvidenceItem, Part, WhyReport
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.tell.explain import explain, unsupported
 from tests.core.judge.serving import Ask, Trouble, serve
@@ -93,3 +93,20 @@ def test_a_value_that_was_not_recorded_is_not_made_up() -> None:
     assert "is not known" in report.explanation
     assert report.next_checks[0].startswith("Record when requests begin and end")
     assert unsupported(report) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "decode", "unexplained", "words"),
+    [
+        (10, 80, 10, "Most of its time went decoding."),
+        (40, 35, 25, "More of its time went in the queue than elsewhere."),
+        (10, 20, 70, "Where most of its time went was not recorded."),
+    ],
+)
+def test_most_is_said_of_what_is_more_than_half_and_of_what_nobody_recorded_too(
+    queue: int, decode: int, unexplained: int, words: str
+) -> None:
+    report = told("none")[3]
+    parts = {"queue": queue, "decode": decode, "unexplained": unexplained}
+    phases = [Part(part=name, ns=ns, source="a test") for name, ns in parts.items()]
+    assert words in explain(report.model_copy(update={"phases": phases})).explanation

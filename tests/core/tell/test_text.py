@@ -153,12 +153,6 @@ def test_a_file_that_was_left_out_says_why_and_one_is_no_plural(samples: Any) ->
     assert all(f"1 {thing}" in shown for thing in ("request,", "step (", "log line,", "redaction"))
 
 
-def test_a_capture_without_requests_says_what_would_name_some(samples: Any) -> None:
-    assert "No requests: nothing that was read names one." in page(
-        samples.table(2).model_copy(update={"rows": []}), PLAIN
-    )
-
-
 def test_a_report_without_a_page_is_a_mistake(samples: Any) -> None:
     with pytest.raises(KeyError):
         page(DemoReport(truth=TruthReport(cause=None, struck=[]), answer=samples.verdict()), PLAIN)

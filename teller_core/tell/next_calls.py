@@ -1,0 +1,66 @@
+"""What to call after an import, by what was read."""
+
+from collections.abc import Iterator, Sequence
+
+from teller_core.data.report import CaptureReport, RankReport
+
+SHOWN = 3
+"""Captures for which a call is named."""
+
+
+def next_calls(captures: Sequence[CaptureReport]) -> list[tuple[str, str]]:
+    """(call without ``teller``, why) for the captures of one import, the most useful first; empty where nothing was read.
+
+    The calls that need an import of its own begin with ``import``: they repeat this one with another option.
+    """
+    having = sorted(captures, key=lambda capture: not capture.requests)
+    return [*_import_again(captures), *map(_first, having[:SHOWN]), *_compared(captures)]
+
+
+def recorded_apart(capture: CaptureReport) -> bool:
+    """Whether the traces of some ranks of ``capture`` were over before those of the others began, for longer than any of them
+    lasts: such ranks did not work together.
+    """
+    times = sorted(
+        (rank.start, rank.stop) for rank in capture.ranks if rank.start is not None and rank.stop is not None
+    )
+    longest = max((stop - start for start, stop in times), default=0)
+    over = times[0][1] if times else 0
+    for start, stop in times:
+        if start - over > longest:
+            return True
+        over = max(over, stop)
+    return False
+
+
+def _first(capture: CaptureReport) -> tuple[str, str]:
+    named = f"--capture {capture.id[:12]}"
+    if not capture.requests and len(capture.ranks) > 1:
+        return f"slow --view horizontal {named}", "who waited for whom"
+    if not capture.requests:
+        return f"slow {named}", "it names no request: what it tells instead"
+    return f"slow {named}", "the slowest requests first"
+
+
+def _compared(captures: Sequence[CaptureReport]) -> Iterator[tuple[str, str]]:
+    if len(captures) == 2 and bool(captures[0].requests) == bool(captures[1].requests):
+        yield f"compare {captures[0].id[:12]} {captures[1].id[:12]}", "what differs, the first being before"
+
+
+def _import_again(captures: Sequence[CaptureReport]) -> Iterator[tuple[str, str]]:
+    if any(map(recorded_apart, captures)):
+        yield (
+            "import --apart PATH...",
+            "the same paths: ranks were recorded at different times; so they can be compared",
+        )
+    named = [capture for capture in captures if capture.requests]
+    traced = [capture for capture in captures if not capture.requests and any(map(_has_trace, capture.ranks))]
+    if named and traced:
+        yield (
+            "import --together PATH...",
+            "the same paths, if recorded together: requests then get their profiled steps",
+        )
+
+
+def _has_trace(rank: RankReport) -> bool:
+    return rank.spans > 0

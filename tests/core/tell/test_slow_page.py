@@ -1,0 +1,59 @@
+"""The slow list where it is empty, or nobody measured: why, and what to call instead."""
+
+from typing import Any
+
+from teller_core.data.report import Ask, ServiceLevel
+from teller_core.tell.instead import instead, no_requests
+from teller_core.tell.layout import Style
+from teller_core.tell.text import page
+
+PLAIN = Style(width=80)
+LEVEL = ServiceLevel(name="waiting", unit="requests", lowest=0, highest=7, last=1, readings=9)
+
+
+def test_a_capture_without_requests_says_why_and_what_to_call_instead(samples: Any) -> None:
+    capture = samples.capture()
+    asks = [
+        Ask(verb="slow", capture=capture.id, view="horizontal", why="its ranks"),
+        Ask(verb="slice", capture=capture.id, target="step 9", why="its longest step of 10"),
+        Ask(verb="captures", capture=capture.id, why="what was found"),
+    ]
+    empty = samples.table(2).model_copy(update={"rows": [], "note": no_requests(capture), "instead": asks})
+    shown = page(empty, PLAIN)
+    assert "No requests: nothing that was read names one." in shown
+    assert "  teller slow --view horizontal --capture 3f2a91c07be4  (its ranks)" in shown
+    assert "  teller slice step 9 --capture 3f2a91c07be4  (its longest step of 10)" in shown
+    assert "  teller captures  (what was found)" in shown
+
+
+def test_a_log_that_names_no_request_is_not_asked_for_again(samples: Any) -> None:
+    capture = samples.capture()
+    log = capture.files[0].model_copy(update={"format": "engine_log"})
+    said = no_requests(capture.model_copy(update={"files": [log]}))
+    assert "the log that was read" in said
+    assert "An engine's log" not in said
+
+
+def test_what_is_offered_is_what_the_captures_hold(samples: Any) -> None:
+    other = samples.capture()
+    alone = other.model_copy(update={"id": "b" * 40, "requests": 0, "steps": 0, "ranks": []})
+    assert [(ask.verb, ask.capture) for ask in instead(alone, [alone, other], None)] == [("slow", other.id)]
+    ranks = [other.ranks[0], other.ranks[0].model_copy(update={"rank": 1})]
+    full = alone.model_copy(update={"steps": 5, "ranks": ranks, "findings": [samples.finding()]})
+    offered = instead(full, [full], 3)
+    assert [(ask.verb, ask.view, ask.target) for ask in offered] == [
+        ("captures", None, None),
+        ("slow", "horizontal", None),
+        ("slice", None, "step 3"),
+    ]
+    assert instead(full, [full], None)[-1].why == "its first step of 5"
+
+
+def test_what_the_service_counted_is_shown_where_no_request_was_measured(samples: Any) -> None:
+    table = samples.table(2).model_copy(update={"levels": [LEVEL]})
+    assert "What it counted" not in page(table, PLAIN)
+    times = [at for at, name in enumerate(table.columns) if name.endswith("_ms")]
+    bare = [[None if at in times else cell for at, cell in enumerate(row)] for row in table.rows]
+    shown = page(table.model_copy(update={"rows": bare}), PLAIN)
+    assert "What it counted" in shown
+    assert "waiting" in shown
