@@ -88,10 +88,19 @@ def slow(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )
     if not cursor:
-        report = with_service(report, store.rows(found, Buckets), _readings(store, found))
+        report = _with_date(with_service(report, store.rows(found, Buckets), _readings(store, found)), store, found)
     if not page.total:
         report = _without_requests(report, store, found)
     return _with_losses(report, losses.REQUESTS, _problems(store, found))
+
+
+def _with_date(report: SlowReport, store: Store, capture: str) -> SlowReport:
+    """``report`` with a word on times that the date of a file tells and no page: whoever copied the file has changed it."""
+    dated = {file.format for file in store.report(capture).files if file.clock == "date"}
+    if not dated or not (report.service or report.levels):
+        return report
+    said = "When its metrics were fetched is told by the dates of their files alone, which copying may have changed."
+    return report.model_copy(update={"note": " ".join(filter(None, [report.note, said]))})
 
 
 def _readings(store: Store, capture: str) -> Readings:
@@ -291,9 +300,7 @@ def _step_slice(
 ) -> SliceReport:
     steps = store.steps(capture, step, step + 1)
     if not len(steps.engine):
-        raise UnknownName(
-            "the step", "the capture has no such step", "Steps count from 0; `captures` says how many there are"
-        )
+        raise _no_such_step(store.report(capture).steps)
     moment = Moment(
         step=step,
         steps=steps,
@@ -307,6 +314,13 @@ def _step_slice(
         moment, spans, suspects, capture=capture, budget=budget, text=shorten, request=request, note=note
     )
     return _with_losses(report, losses.SPANS, _problems(store, capture))
+
+
+def _no_such_step(steps: int) -> UnknownName:
+    if not steps:
+        return UnknownName("the step", "no steps were recorded in this capture", "Ask `slow` for what it tells instead")
+    last = f"its only step is step {steps - 1}" if steps == 1 else f"its steps are 0 to {steps - 1}"
+    return UnknownName("the step", f"the capture has no such step: {last}", "Name one of these")
 
 
 def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:

@@ -40,7 +40,9 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
     below = top.add_subparsers(metavar="VERB", required=True, parser_class=Parser)
 
     def add(name: str, text: str, *parents: Parser) -> Parser:
-        made: Parser = below.add_parser(name, parents=[common, *parents], help=text)
+        made: Parser = below.add_parser(
+            name, parents=[common, *parents], help=text, description=f"{text[0].upper()}{text[1:]}."
+        )
         made.set_defaults(verb=verbs[name])
         return made
 
@@ -54,7 +56,7 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
 
 
 def _reading(add: Callable[..., Parser]) -> None:
-    read = add("import", "read traces, logs and recorded folders")
+    read = add("import", "read traces, logs and recorded folders; start here")
     read.add_argument(
         "paths", nargs="+", type=path, metavar="PATH", help="files, folders, archives, or a quoted pattern"
     )
@@ -74,21 +76,26 @@ def _slow(slow: Parser) -> None:
         "--view", choices=("vertical", "horizontal"), default="vertical", help="requests, or ranks side by side"
     )
     slow.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
-    slow.add_argument("--cursor", help="next_cursor of the page before")
+    slow.add_argument("--cursor", help="the next page: what the page before says behind More")
 
 
 def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
     cut = add("slice", "show the spans that bear on a request or a step", which)
     cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
-    cut.add_argument("--budget", type=count, default=4000, help="how much to show, in tokens (default: 4000)")
+    cut.add_argument(
+        "--budget",
+        type=count,
+        default=4000,
+        help="how much to show, in tokens of an assistant (default: 4000, some 50 lines)",
+    )
     cut.add_argument(
         "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
     )
     explain = add("explain-op", "say what an operator is and does here", which)
-    explain.add_argument("name", metavar="NAME")
+    explain.add_argument("name", metavar="NAME", help="as a slice shows it: aten::mm, a kernel, a collective")
     compare = add("compare", "compare two requests or two captures", which)
     compare.add_argument("before", metavar="BEFORE", help="a request, CAPTURE/REQUEST, or a capture's id")
-    compare.add_argument("after", metavar="AFTER")
+    compare.add_argument("after", metavar="AFTER", help="another one of the same kind")
 
 
 def _running(add: Callable[..., Parser]) -> None:

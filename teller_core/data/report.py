@@ -245,6 +245,7 @@ class WhyReport(Model):
     request: int
     engine_id: str | None
     metric: Metric
+    began: str | None = Field(default=None, description="its earliest time, UTC where the files tell their zone")
     value_ms: float | None
     verdict: Verdict
     reason: str

@@ -7,6 +7,7 @@ from teller_core.data import losses
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.causes import cause
+from teller_core.data.dates import date_of
 from teller_core.data.report import Coverage, Finding, Metric, Part, Verdict, WhyReport
 from teller_core.data.steps import Mapping
 from teller_core.data.table import UNKNOWN
@@ -101,6 +102,7 @@ def judge(
         request=int(table.number[request]),
         engine_id=table.engine_id[request] or table.client_id[request] or None,
         metric=metric,
+        began=date_of(view.life.begin),
         value_ms=None if answers.value == UNKNOWN else ms(answers.value),
         verdict=said.verdict,
         reason=said.reason,

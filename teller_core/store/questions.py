@@ -40,6 +40,8 @@ class SlowRow(NamedTuple):
     verdict: str | None
     """Of the stored answer about this metric, None where there is none; the cause is that of its first finding."""
     cause: str | None
+    began: int | None
+    """Its earliest time, Unix ns where the capture's clock is."""
 
 
 class SlowPage(NamedTuple):
@@ -62,6 +64,7 @@ _SLOW = """
         1.0 * x.value / nullif(x.by_work, 0), 1.0 * x.value / nullif(x.by_load, 0), a.verdict,
         (SELECT f.cause FROM findings f WHERE f.capture = x.capture AND f.request = r.number AND f.metric = x.metric
             AND f.position = 0),
+        coalesce(r.client_start, r.received, r.queued, r.scheduled, r.first_token),
         x.request
     FROM request_expectations x
     JOIN requests r ON r.capture = x.capture AND r.position = x.request
@@ -88,11 +91,11 @@ def slow_rows(con: sqlite3.Connection, key: int, metric: str, limit: int, cursor
     limit = min(limit, LARGEST - 1)
     found = con.execute(_SLOW.replace("{behind}", behind), (key, metric, *given, limit + 1)).fetchall()
     page = found[:limit]
-    rows = [SlowRow(row[0], text(row[1]) or None, *row[2:12]) for row in page]
+    rows = [SlowRow(row[0], text(row[1]) or None, *row[2:13]) for row in page]
     sql = "SELECT count(*) FROM request_expectations WHERE capture = ? AND metric = ?"
     (total,) = con.execute(sql, (key, metric)).fetchone()
     more = len(found) > limit and len(page) > 0
-    return SlowPage(rows, total, _cursor(metric, page[-1][2], page[-1][12]) if more else None)
+    return SlowPage(rows, total, _cursor(metric, page[-1][2], page[-1][13]) if more else None)
 
 
 def values(con: sqlite3.Connection, key: int, metric: str) -> Int64:

@@ -2,13 +2,15 @@
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from teller_core.data.report import Cell
 from teller_core.tell.visible import visible
 
 LONGEST_NAME = 60
+NARROWEST = 8
+"""Characters that a column of words keeps."""
 NUMBER = re.compile(r"-?[\d,]+(\.\d+)?")
 
 
@@ -39,6 +41,13 @@ def plain(text: str, longest: int = 300) -> str:
     return shown if len(shown) <= longest else shown[: longest - 3] + "..."
 
 
+def without_middle(text: str, longest: int = 300) -> str:
+    """``text`` as :func:`plain` has it, cut in its middle."""
+    shown = plain(text)
+    ends = longest - 3
+    return shown if len(shown) <= longest else f"{shown[: ends - ends // 2]}...{shown[len(shown) - ends // 2 :]}"
+
+
 def many(count: int, thing: str) -> str:
     """``count`` of a thing, in words."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
@@ -51,9 +60,12 @@ def milliseconds(value: float | None) -> str:
     return f"{value:,.0f} ms" if abs(value) >= 1000 else f"{value:,.1f} ms" if abs(value) >= 1 else f"{value:.3f} ms"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) -> list[str]:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style, *, whole: Collection[str] = ()
+) -> list[str]:
     """Rows under their heads, numbers to the right. Columns without a single value are left out; heads stand on several
-    lines, and the widest column of words is cut, where the page is too narrow.
+    lines, and the widest columns of words are cut, those named in ``whole`` last, where the page is too narrow. Ids lose their
+    middle: what tells them apart stands at either end.
     """
     shown = [at for at in range(len(columns)) if any(row[at] not in (None, "") for row in rows)]
     by_column = [_cells([row[at] for row in rows]) for at in shown]
@@ -66,12 +78,15 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style) 
     if stacked:
         widths = [max(*map(len, head.split()), wide) for head, wide in zip(heads, inner, strict=True)]
     words = [at for at, is_number in enumerate(numeric) if not is_number]
-    if (over := _overflow(widths, style)) > 0 and words:
-        widest = max(words, key=lambda at: widths[at])
-        widths[widest] = max(8, widths[widest] - over)
+    while (over := _overflow(widths, style)) > 0 and any(widths[at] > NARROWEST for at in words):
+        widest = max(
+            (at for at in words if widths[at] > NARROWEST), key=lambda at: (columns[shown[at]] not in whole, widths[at])
+        )
+        widths[widest] = max(NARROWEST, widths[widest] - over)
+    fits = [without_middle if columns[at].endswith("_id") else plain for at in shown]
 
     def line(row: Sequence[str]) -> str:
-        fitted = [plain(cell, width) for cell, width in zip(row, widths, strict=True)]
+        fitted = [fit(cell, width) for fit, cell, width in zip(fits, row, widths, strict=True)]
         return "  ".join(
             cell.rjust(width) if is_number else cell.ljust(width)
             for cell, width, is_number in zip(fitted, widths, numeric, strict=True)

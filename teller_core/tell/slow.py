@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from teller_core.data.dates import date_of
 from teller_core.data.report import Cell, Metric, SlowReport
 
 COLUMNS = (
@@ -18,6 +19,7 @@ COLUMNS = (
     "over_load",
     "verdict",
     "cause",
+    "began",
 )
 
 
@@ -48,6 +50,8 @@ class SlowRequest(Protocol):
     def verdict(self) -> str | None: ...
     @property
     def cause(self) -> str | None: ...
+    @property
+    def began(self) -> int | None: ...
 
 
 def slow_report(
@@ -77,7 +81,8 @@ def _row(request: SlowRequest, slo_ms: float | None) -> list[Cell]:
     over_slo = None if slo_ms is None or request.value is None else _ratio(request.value / 1e6 / slo_ms)
     durations = [_ms(ns) for ns in (request.e2e, request.ttft, request.tpot, request.itl_max, request.queue)]
     ratios = [over_slo, _ratio(request.over_work), _ratio(request.over_load)]
-    return [request.request, request.engine_id, *durations, *ratios, request.verdict, request.cause]
+    began = date_of(request.began)
+    return [request.request, request.engine_id, *durations, *ratios, request.verdict, request.cause, began]
 
 
 def _ms(ns: int | None) -> float | None:

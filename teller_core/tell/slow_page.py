@@ -4,12 +4,23 @@ from teller_core.data.report import Cell, SlowReport
 from teller_core.tell.layout import Style, many, table, wrap
 from teller_core.tell.service_page import service_lines
 
+METRICS = {
+    "e2e": "end to end",
+    "ttft": "to the first token",
+    "tpot": "per output token",
+    "itl_max": "longest gap between tokens",
+    "slo": "against its SLO",
+}
+ROOMY, NARROW = 120, 100
+"""Columns of a page from which on there is room to say when each request began, and below which causes lose their family."""
+
 
 def slow_page(report: SlowReport, style: Style) -> list[str]:
     """The slow list as a page: requests, or in the horizontal view ranks."""
     if report.view == "horizontal":
         return _horizontal(report, style)
-    lines = [style.head(f"Slowest by {report.metric} of {report.total}, capture {report.capture[:12]}"), ""]
+    asked = f"{report.metric} ({METRICS[report.metric]})"
+    lines = [style.head(f"Slowest by {asked} of {report.total:,}, capture {report.capture[:12]}"), ""]
     lines += _rows_with_causes(report, style) if report.rows else wrap(report.note, style)
     lines += [] if _measured(report) else service_lines(report, style)
     lines += ["", *wrap(report.note, style)] if report.note and report.rows else []
@@ -70,12 +81,29 @@ def _horizontal(report: SlowReport, style: Style) -> list[str]:
 
 
 def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:
-    """The table, with a named cause in the place of the verdict that says there is one."""
-    if not {"verdict", "cause"} <= set(report.columns):
-        return table(report.columns, report.rows, style)
-    verdict, cause = report.columns.index("verdict"), report.columns.index("cause")
-    rows = [
-        [row[cause] if at == verdict and row[cause] else cell for at, cell in enumerate(row)] for row in report.rows
-    ]
-    kept = [at for at in range(len(report.columns)) if at != cause]
-    return table([report.columns[at] for at in kept], [[row[at] for at in kept] for row in rows], style)
+    """The table as a page has it: a named cause in the place of the verdict that says there is one, and when each began behind
+    its number, where there is room or no id that tells more. Ids are left out where a verdict would have to be cut.
+    """
+    columns = dict(zip(report.columns, map(list, zip(*report.rows, strict=True)), strict=True))
+    began = columns.pop("began", None)
+    cause = columns.pop("cause", None)
+    if cause is not None and "verdict" in columns:
+        shown = [str(one).rpartition(".")[2] if one and style.width < NARROW else one for one in cause]
+        columns["verdict"] = [one or other for one, other in zip(shown, columns["verdict"], strict=True)]
+    if began is not None and (style.width >= ROOMY or not any(columns.get("engine_id", []))):
+        columns = {"request": columns.pop("request"), "began": _times(began), **columns}
+    lines = _drawn(columns, style)
+    if all(str(one) in "\n".join(lines) for one in columns.get("verdict", [])):
+        return lines
+    # A request is called by its number too; what was said of it stands nowhere else on the page.
+    return _drawn({name: cells for name, cells in columns.items() if name != "engine_id"}, style)
+
+
+def _drawn(columns: dict[str, list[Cell]], style: Style) -> list[str]:
+    return table(list(columns), list(zip(*columns.values(), strict=True)), style, whole=("began", "verdict"))
+
+
+def _times(began: list[Cell]) -> list[Cell]:
+    """The time of each date, with the month and the day where they are of several days."""
+    days = {str(one).partition(" ")[0] for one in began if one}
+    return [str(one)[11 if len(days) == 1 else 5 : 19] if one else None for one in began]

@@ -23,7 +23,7 @@ from teller_core.data.report import (
 )
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
 from teller_core.tell.next_calls import next_calls
-from teller_core.tell.slow_page import slow_page
+from teller_core.tell.slow_page import METRICS, slow_page
 
 VERDICTS = {
     "cause": "CAUSE FOUND",
@@ -32,13 +32,6 @@ VERDICTS = {
     "could_not_tell": "COULD NOT TELL",
 }
 COLORS = {"cause": "31;1", "normal": "32;1", "typical_here": "32;1", "could_not_tell": "33;1"}
-METRICS = {
-    "e2e": "end to end",
-    "ttft": "to the first token",
-    "tpot": "per output token",
-    "itl_max": "longest gap between tokens",
-    "slo": "against its SLO",
-}
 RANKS = 16
 """Ranks that a page about one request shows."""
 STRETCHES = {
@@ -79,11 +72,9 @@ def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
 
 def _why(report: WhyReport, style: Style) -> list[str]:
     who = f"Request {report.request}" + (f" ({plain(report.engine_id, 40)})" if report.engine_id else "")
-    steps = "unknown steps" if report.coverage.steps is None else f"{report.coverage.steps} steps"
-    seen = (
-        f"tier T{report.tier}, {report.coverage.profiled} of {steps} profiled, mapping {report.coverage.mapping}, "
-        f"capture {report.capture[:12]}"
-    )
+    steps = f"{report.coverage.steps} steps"
+    profiled = f"{report.coverage.profiled} of {steps} profiled" if report.coverage.steps else "its steps unknown"
+    seen = f"tier T{report.tier}, {profiled}, mapping {report.coverage.mapping}, capture {report.capture[:12]}"
     # Without a promise there is nothing to hold it against: that is then the time from end to end.
     asked = "e2e" if report.metric == "slo" and report.over_slo is None else report.metric
     verdict = style.paint(VERDICTS[report.verdict], COLORS[report.verdict])
@@ -97,7 +88,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         if ratio is not None
     ]
     lines = [
-        style.head(f"{who}: {milliseconds(report.value_ms)} {METRICS[asked]}"),
+        style.head(_took(report, who, METRICS[asked])),
         verdict if report.verdict == "could_not_tell" else f"{verdict}  confidence {report.confidence:.2f}",
         *([] if not report.reason or report.reason in report.explanation else wrap(report.reason, style)),
         *map(style.dim, wrap(seen, style)),
@@ -116,6 +107,11 @@ def _why(report: WhyReport, style: Style) -> list[str]:
     step = report.findings[0].step if report.findings else None
     target = f"request {report.request}" if step is None else f"step {step}"
     return [*lines, "", style.dim(f"Look inside: teller slice {target} --capture {report.capture[:12]}")]
+
+
+def _took(report: WhyReport, who: str, asked: str) -> str:
+    took = f"not recorded, {asked}" if report.value_ms is None else f"{milliseconds(report.value_ms)} {asked}"
+    return f"{who}: {took}" + (f", from {report.began}" if report.began else "")
 
 
 def _finding(number: int, finding: Finding, style: Style) -> list[str]:

@@ -45,12 +45,21 @@ def test_a_service_of_which_only_metrics_are_known_says_what_it_counted(tmp_path
         assert (measure.count, measure.start, measure.stop) == (8, FIRST * 10**9, (FIRST + 75) * 10**9)
         assert (measure.p50.above_ms, measure.p50.at_most_ms) == (500.0, 1000.0)
         assert measure.p99.at_most_ms is None
+        assert "dates of their files" not in said.note
         assert "Up to 12 requests waited at once, and more and more: from 0 to 10 on average." in said.note
         assert "The KV cache was 100 % full at most." in said.note
         assert "Requests were evicted 15 times." in said.note
         drawn = page(said, PLAIN)
         assert "500.0 ms to 1,000 ms" in drawn
         assert "over 5,000 ms" in drawn
+
+
+def test_a_page_that_only_its_file_dates_says_so(tmp_path: Path) -> None:
+    folder = pages(tmp_path / "m", [0], [[0.2]])
+    (folder / f"metrics-{FIRST}.prom").rename(folder / "metrics.prom")
+    with Store.open(tmp_path / "t.db") as store:
+        import_paths([folder], store)
+        assert "told by the dates of their files alone" in answers.slow(store).note
 
 
 def test_two_engines_behind_a_gateway_are_one_request_with_every_phase(tmp_path: Path) -> None:

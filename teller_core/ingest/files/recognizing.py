@@ -15,7 +15,7 @@ from teller_core.ingest.formats import reader_of, sniffed
 from teller_core.ingest.found import Read
 
 HASH_BLOCK = 1 << 20
-AT_HAND = "Name traces, logs or a recorded bundle"
+AT_HAND = "Name traces, logs (access logs with durations, as $request_time) or a recorded bundle"
 Tell = Callable[[str, int, int], None]
 
 

@@ -102,6 +102,7 @@ def test_a_row_of_the_slow_list_says_all_that_is_known_of_a_request(store: Store
     assert first._asdict() == {
         "request": 2, "engine_id": "cmpl-1", "value": 9_000, "e2e": 9_000, "ttft": 20, "tpot": 2, "itl_max": None,
         "queue": 1_000, "over_work": 9.0, "over_load": None, "verdict": "cause", "cause": "host.gc_pause",
+        "began": 0,
     }  # fmt: skip
     by_ttft = store.slow_rows("0a", "ttft").rows
     assert [(row.request, row.value, row.e2e, row.verdict) for row in by_ttft] == [

@@ -4,7 +4,7 @@ from typing import Any
 
 from teller_core.data.report import Ask, ServiceLevel
 from teller_core.tell.instead import instead, no_requests
-from teller_core.tell.layout import Style
+from teller_core.tell.layout import Style, without_middle
 from teller_core.tell.text import page
 
 PLAIN = Style(width=80)
@@ -57,3 +57,42 @@ def test_what_the_service_counted_is_shown_where_no_request_was_measured(samples
     shown = page(table.model_copy(update={"rows": bare}), PLAIN)
     assert "What it counted" in shown
     assert "waiting" in shown
+
+
+def with_began(samples: Any, *began: str, ids: bool = True) -> Any:
+    table = samples.table(len(began))
+    rows = [
+        [
+            *(cell if ids or name != "engine_id" else None for name, cell in zip(table.columns, row, strict=True)),
+            cause,
+            time,
+        ]
+        for row, time, cause in zip(table.rows, began, ["scheduler.kv_preemption", None], strict=True)
+    ]
+    return table.model_copy(update={"columns": [*table.columns, "cause", "began"], "rows": rows})
+
+
+TIMES = ("2026-08-01 10:15:24.900", "2026-08-01 10:15:25.900")
+
+
+def test_when_requests_began_is_shown_where_no_id_tells_them_apart_or_there_is_room(samples: Any) -> None:
+    assert "10:15:24" in page(with_began(samples, *TIMES, ids=False), PLAIN)
+    assert "10:15:24" not in page(with_began(samples, *TIMES), PLAIN)
+    assert "10:15:24" in page(with_began(samples, *TIMES), Style(width=120))
+    assert "08-01 10:15:24" in page(
+        with_began(samples, TIMES[0], "2026-08-02 00:00:01.000", ids=False), Style(width=100)
+    )
+
+
+def test_a_cause_is_never_cut_for_an_id_and_loses_its_family_on_narrow_pages(samples: Any) -> None:
+    table = with_began(samples, *TIMES)
+    table.rows[0][1] = "chatcmpl-" + "0" * 40 + "-ac4d289c"
+    wide, narrow = page(table, Style(width=100)), page(table, PLAIN)
+    assert "scheduler.kv_preemption" in wide and "  cha" in wide and "9c  " in wide
+    assert "kv_preemption" in narrow and "scheduler" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+
+
+def test_an_id_is_cut_in_its_middle() -> None:
+    assert without_middle("chatcmpl-prof-002-9c300837", 14) == "chatcm...00837"
+    assert without_middle("cmpl-1", 14) == "cmpl-1"

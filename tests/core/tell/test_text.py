@@ -45,7 +45,7 @@ def test_a_verdict_without_a_cause_is_a_page_too(samples: Any, verdict: str) -> 
     report = samples.verdict(verdict=verdict, findings=[], phases=[], resources=[], value_ms=None, explanation="")
     shown = page(report, PLAIN)
     assert verdict.replace("_", " ").upper() in shown
-    assert "Request 42 (cmpl-0000): - end to end" in shown
+    assert "Request 42 (cmpl-0000): not recorded, end to end" in shown
     assert "teller slice request 42" in shown
 
 
