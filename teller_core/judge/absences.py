@@ -54,7 +54,7 @@ def what(table: Absences | Disagreements, row: int) -> str:
 def _missing(table: Absences, rank: int, rows: Sequence[int], first: Firsts, differing: Disagreements) -> Finding:
     row = rows[0]
     evidence = [
-        _number("the collective of its group that it did not call", table.sequence[row], what(table, row)),
+        _number("number of the collective of its group that it did not call", table.sequence[row], what(table, row)),
         _number(f"ranks that waited there: {table.waiters[row]}", table.waiting[row], unit="ranks"),
         _number("ranks known to be held up behind it", len(first.held(rank)), unit="ranks"),
         *_silence(table, row),
@@ -113,7 +113,11 @@ def _stalled(table: Disagreements, row: int) -> Finding:
 def _unended(table: Disagreements, row: int) -> list[EvidenceItem]:
     last = f"ranks that recorded ends up to {int(table.until[row])}"
     return [
-        _number("the first collective of which it recorded no end", table.sequence[row], what(table, row)),
+        _number(
+            "number of the first collective of which it recorded no end",
+            table.sequence[row],
+            what(table, row),
+        ),
         _number(last, table.others[row], unit="ranks"),
     ]
 

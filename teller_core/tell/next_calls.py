@@ -18,12 +18,16 @@ def next_calls(captures: Sequence[CaptureReport]) -> list[tuple[str, str]]:
 
 
 def recorded_apart(capture: CaptureReport) -> bool:
-    """Whether the traces of some ranks of ``capture`` were over before those of the others began, for longer than any of them
-    lasts: such ranks did not work together.
+    """Whether the traces of some processes of ``capture`` were over before those of the others began, for longer than any of
+    them lasts: such processes did not work together. One that was recorded several times was there in between.
     """
-    times = sorted(
-        (rank.start, rank.stop) for rank in capture.ranks if rank.start is not None and rank.stop is not None
-    )
+    spent: dict[tuple[str, int, int], tuple[int, int]] = {}
+    for rank in capture.ranks:
+        if rank.start is not None and rank.stop is not None:
+            who = (rank.host, rank.pid, rank.rank)
+            low, high = spent.get(who, (rank.start, rank.stop))
+            spent[who] = min(low, rank.start), max(high, rank.stop)
+    times = sorted(spent.values())
     longest = max((stop - start for start, stop in times), default=0)
     over = times[0][1] if times else 0
     for start, stop in times:

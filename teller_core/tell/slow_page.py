@@ -33,6 +33,13 @@ def slow_page(report: SlowReport, style: Style) -> list[str]:
     return lines
 
 
+def _ranks(report: SlowReport) -> str:
+    """How many there are; where a page shows all of them, in how many recordings."""
+    who = [(row[report.columns.index("rank")], row[report.columns.index("host")]) for row in report.rows]
+    once = len(who) < report.total or -1 in dict(who) or len(set(who)) == report.total
+    return many(report.total, "rank") if once else f"{many(len(set(who)), 'rank')} in {report.total:,} recordings"
+
+
 def _measured(report: SlowReport) -> bool:
     """Whether some request of the page has a time."""
     times = [at for at, name in enumerate(report.columns) if name.endswith("_ms")]
@@ -53,7 +60,7 @@ def _instead(report: SlowReport, style: Style) -> list[str]:
 
 
 def _horizontal(report: SlowReport, style: Style) -> list[str]:
-    lines = [style.head(f"{many(report.total, 'rank')} side by side, capture {report.capture[:12]}"), ""]
+    lines = [style.head(f"{_ranks(report)} side by side, capture {report.capture[:12]}"), ""]
     lines += table(report.columns, report.rows, style) if report.rows else ["No rank was recorded."]
     lines += ["", *wrap(report.note, style)] if report.note else []
     if report.waits:

@@ -21,6 +21,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.tell.files_page import file_lines, ranks_of
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
 from teller_core.tell.next_calls import next_calls
 from teller_core.tell.slow_page import METRICS, slow_page
@@ -32,6 +33,9 @@ VERDICTS = {
     "could_not_tell": "COULD NOT TELL",
 }
 COLORS = {"cause": "31;1", "normal": "32;1", "typical_here": "32;1", "could_not_tell": "33;1"}
+SCOPES = {"capture": "whole capture"}
+UNIT_OF_TIME = 3
+"""Characters, with the space before it, of units that have no plural: ms, us, s."""
 RANKS = 16
 """Ranks that a page about one request shows."""
 STRETCHES = {
@@ -141,17 +145,22 @@ def _saving(finding: Finding) -> str:
     return f"It would have ended {milliseconds(finding.saving_ms)} sooner ({low} to {high}): {finding.saving_assumes}"
 
 
+def _of(value: float, unit: str) -> str:
+    """The unit of one thing, or of several."""
+    return unit.removesuffix("s") if value == 1 and len(unit) > UNIT_OF_TIME else unit
+
+
 def _evidence(item: EvidenceItem) -> str:
     unit = f" {item.unit}" if item.unit else ""
     parts = [
         plain(item.name, LONGEST_NAME) if item.name else item.kind.replace("_", " "),
         f"step {item.step}" if item.step is not None and item.kind != "step" else "",
-        f"{item.value:,.6g}{unit}" if item.value is not None else "",
+        f"{item.value:,.6g}{_of(item.value, unit)}" if item.value is not None else "",
         f"normally {item.normal:,.6g}{unit}" if item.normal is not None else "",
         f"span {item.span}" if item.span else "",
         f"at {plain(item.log_line, 120)}" if item.log_line else "",
         f'"{plain(item.untrusted_text)}"' if item.untrusted_text else "",
-        f"({item.scope.replace('_', ' ')})",
+        f"({SCOPES.get(item.scope, item.scope.replace('_', ' '))})",
     ]
     return ", ".join(filter(None, parts)).replace(", (", " (")
 
@@ -189,17 +198,13 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
         *wrap(
             f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {many(report.requests, 'request')}, "
             f"{many(report.steps, 'step')} (mapping {report.mapping}), "
-            f"{many(len(report.ranks), 'rank')} (clock error {error}), {kernels}, "
+            f"{ranks_of(report)} (clock error {error}), {kernels}, "
             f"{many(report.log_lines, 'log line')}, {many(report.redactions, 'redaction')}",
             style,
             "  ",
         ),
     ]
-    for file in report.files:
-        beside = "".join(f", {count:,} {kind.replace('_', ' ')}" for kind, count in file.events_other.items() if count)
-        read = f"{file.format}, {file.events_kept:,} of {file.events_in_file:,} events kept{beside}"
-        left = f"not read ({', '.join(file.problems).replace('_', ' ')})"
-        lines += wrap(f"{plain(file.name, 120)}: {read if file.format else left}", style, "  ", "    ")
+    lines += file_lines(report.files, style)
     for one in report.joined:
         lines += wrap(_joined(one), style, "  ", "    ")
     if report.problems:

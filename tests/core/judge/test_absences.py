@@ -37,7 +37,7 @@ def test_the_rank_that_did_not_come_is_named_with_evidence() -> None:
     assert finding.operator == "nccl:all_reduce"
     assert finding.confidence == 0.85
     assert said(finding) == [
-        "the collective of its group that it did not call: 2.0 nccl:all_reduce of 32 BFloat16 in group 0 (group 0)",
+        "number of the collective of its group that it did not call: 2.0 nccl:all_reduce of 32 BFloat16 in group 0 (group 0)",
         "ranks that waited there: 0-1,3: 3.0",
         "ranks known to be held up behind it: 3.0",
         "its last recorded call came before their first: 89.0",

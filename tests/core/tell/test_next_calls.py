@@ -22,7 +22,7 @@ def traced(samples: Any) -> CaptureReport:
 
 def ranks(capture: CaptureReport, *times: tuple[int, int]) -> CaptureReport:
     made = [
-        capture.ranks[0].model_copy(update={"rank": at, "start": start, "stop": stop})
+        capture.ranks[0].model_copy(update={"rank": at, "pid": 70 + at, "start": start, "stop": stop})
         for at, (start, stop) in enumerate(times)
     ]
     return capture.model_copy(update={"ranks": made})
@@ -70,3 +70,9 @@ def test_ranks_recorded_longer_apart_than_they_last_did_not_work_together(
 
 def test_ranks_without_times_tell_nothing_of_when(traced: CaptureReport) -> None:
     assert not recorded_apart(traced)
+
+
+def test_a_process_recorded_twice_was_there_in_between(traced: CaptureReport) -> None:
+    capture = ranks(traced, (0, 10), (30, 40))
+    again = [rank.model_copy(update={"rank": 0, "pid": 70}) for rank in capture.ranks]
+    assert not recorded_apart(capture.model_copy(update={"ranks": again}))

@@ -96,3 +96,11 @@ def test_a_cause_is_never_cut_for_an_id_and_loses_its_family_on_narrow_pages(sam
 def test_an_id_is_cut_in_its_middle() -> None:
     assert without_middle("chatcmpl-prof-002-9c300837", 14) == "chatcm...00837"
     assert without_middle("cmpl-1", 14) == "cmpl-1"
+
+
+def test_ranks_recorded_twice_are_counted_once(samples: Any) -> None:
+    update = {"view": "horizontal", "columns": ["rank", "host"], "rows": [[0, "a"], [0, "a"]], "total": 2}
+    whole = samples.table(2).model_copy(update={**update, "next_cursor": None})
+    assert page(whole, PLAIN).startswith("1 rank in 2 recordings side by side")
+    cut = whole.model_copy(update={"total": 9})
+    assert page(cut, PLAIN).startswith("9 ranks side by side")

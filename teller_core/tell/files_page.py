@@ -1,0 +1,48 @@
+"""The files and ranks of a capture, as a page shows them."""
+
+from collections.abc import Sequence
+
+from teller_core.data.report import CaptureReport, FileReport
+from teller_core.tell.layout import Style, many, plain, wrap
+
+MOST = 12
+"""Files of a capture that are named one by one; more are told together, a line a format."""
+
+
+def file_lines(files: Sequence[FileReport], style: Style) -> list[str]:
+    """How each file was read, or, of many, how all of a format were."""
+    if len(files) <= MOST:
+        told = [[file] for file in files]
+    else:
+        alike: dict[str, list[FileReport]] = {}
+        for file in files:
+            alike.setdefault(file.format or _left(file), []).append(file)
+        told = list(alike.values())
+    return [line for some in told for line in wrap(f"{_named(some)}: {_read(some)}", style, "  ", "    ")]
+
+
+def ranks_of(report: CaptureReport) -> str:
+    """How many ranks, and in how many recordings, where a process was recorded several times."""
+    processes = {(rank.host, rank.pid, rank.rank) for rank in report.ranks}
+    if len(processes) == len(report.ranks):
+        return many(len(report.ranks), "rank")
+    return f"{many(len(processes), 'rank')} in {len(report.ranks):,} recordings"
+
+
+def _named(files: Sequence[FileReport]) -> str:
+    first = plain(files[0].name, 120)
+    return first if len(files) == 1 else f"{first} and {many(len(files) - 1, 'file')} like it"
+
+
+def _read(files: Sequence[FileReport]) -> str:
+    if not files[0].format:
+        return f"not read ({_left(files[0])})"
+    kinds = list(dict.fromkeys(kind for file in files for kind in file.events_other))
+    beside = [(kind, sum(file.events_other.get(kind, 0) for file in files)) for kind in kinds]
+    kept, whole = sum(file.events_kept for file in files), sum(file.events_in_file for file in files)
+    others = "".join(f", {count:,} {kind.replace('_', ' ')}" for kind, count in beside if count)
+    return f"{files[0].format}, {kept:,} of {whole:,} events kept{others}"
+
+
+def _left(file: FileReport) -> str:
+    return ", ".join(file.problems).replace("_", " ")
