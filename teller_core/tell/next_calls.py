@@ -46,8 +46,13 @@ def _first(capture: CaptureReport) -> tuple[str, str]:
     return f"slow {named}", "the slowest requests first"
 
 
+def comparable(captures: Sequence[CaptureReport]) -> bool:
+    """Whether these are two captures of a kind: both with requests, or none."""
+    return len(captures) == 2 and bool(captures[0].requests) == bool(captures[1].requests)
+
+
 def _compared(captures: Sequence[CaptureReport]) -> Iterator[tuple[str, str]]:
-    if len(captures) == 2 and bool(captures[0].requests) == bool(captures[1].requests):
+    if comparable(captures):
         yield f"compare {captures[0].id[:12]} {captures[1].id[:12]}", "what differs, the first being before"
 
 

@@ -317,7 +317,14 @@ def _compare(report: CompareReport, style: Style) -> list[str]:
     ]
     columns = ["what", "layer", "before", "after", "unit", "ratio", "low", "high", "sure"]
     lines += ["", *table(columns, rows, style)] if rows else []
-    return [*lines, "", *wrap(report.note, style)] if report.note else lines
+    lines += ["", *wrap(report.note, style)] if report.note else []
+    return [*lines, "", style.dim(f"Look further: teller {_further(report)}")]
+
+
+def _further(report: CompareReport) -> str:
+    capture, _, request = report.after.partition("/")
+    verb = f"why {request}" if request else "slow"
+    return f"{verb} --capture {capture[:12]}"
 
 
 def _brief(side: str) -> str:

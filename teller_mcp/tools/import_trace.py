@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from teller_core.data.report import CaptureReport
+from teller_core.tell.next_calls import comparable
 from teller_mcp.answers import CHARACTERS, ImportAnswer, NextCall, fit, short, then
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.paths import allowed
@@ -35,6 +36,9 @@ def import_trace(
         report = verbs.import_paths(files, store, together=together)
     having = sorted(report.captures, key=lambda capture: not capture.requests)
     calls = [_first(capture) for capture in having[:2]]
+    if comparable(report.captures):
+        before, after = (short(capture.id) for capture in report.captures)
+        calls[1] = then("compare", "what differs, the first being before", before=before, after=after)
     return fit(ImportAnswer(**dict(report), next=calls), CHARACTERS["normal"], CUTS)
 
 

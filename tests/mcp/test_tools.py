@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
-from teller_core.data.report import Ask
+from teller_core.data.report import Ask, ImportReport
 from teller_mcp.answers import is_plain
 
 pytestmark = pytest.mark.anyio
@@ -145,6 +145,16 @@ async def test_a_capture_without_requests_leads_to_its_steps(connect: Connect, s
         ("list_slow_requests", {"view": "horizontal", "capture": "b" * 12}),
         ("get_causal_slice", {"target": "step 9", "capture": "b" * 12}),
     ]
+
+
+async def test_two_recordings_of_a_kind_lead_to_their_comparison(connect: Connect, samples: Any) -> None:
+    before = samples.capture()
+    report = ImportReport(captures=[before, before.model_copy(update={"id": "b" * 40})])
+    async with connect(import_paths=lambda *_, **__: report) as client:
+        answer = (await client.call_tool("import_trace", {"paths": ["a.json"]})).structured_content
+    assert answer is not None
+    last = answer["next"][-1]
+    assert (last["tool"], last["arguments"]) == ("compare", {"before": before.id[:12], "after": "b" * 12})
 
 
 async def test_names_from_traces_stay_data(connect: Connect, samples: Any) -> None:

@@ -170,3 +170,10 @@ def test_plain_text_is_printable_and_no_longer_than_asked(text: str, longest: in
 )
 def test_durations_read_well_at_every_size(value: float | None, words: str) -> None:
     assert milliseconds(value) == words
+
+
+def test_a_comparison_ends_with_where_to_look_further(samples: Any) -> None:
+    update = {"before": "a" * 40, "after": "b" * 40}
+    assert page(samples.comparison().model_copy(update=update), PLAIN).endswith(f"teller slow --capture {'b' * 12}")
+    update = {"before": f"{'a' * 40}/3", "after": f"{'b' * 40}/7"}
+    assert page(samples.comparison().model_copy(update=update), PLAIN).endswith(f"teller why 7 --capture {'b' * 12}")
