@@ -4,7 +4,7 @@ Everything that is read and not kept as it is is counted by name where it happen
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -174,5 +174,6 @@ def told(problems: Mapping[str, int]) -> list[str]:
 def note(problems: Mapping[str, int], on: Collection[str], other: str = "") -> str:
     """``other`` and, behind it, what was lost that bears ``on`` an answer, as one text; empty where there is neither."""
     lost = told(bearing(problems, on))
-    parts: Sequence[str] = [other] if other else []
-    return "; ".join([*parts, f"lost in reading: {', '.join(lost)}"] if lost else parts)
+    if not lost:
+        return other
+    return "; ".join([*filter(None, [other.removesuffix(".")]), f"lost in reading: {', '.join(lost)}"])

@@ -16,7 +16,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.report import CompareReport, Difference, WhyReport
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Float64, Int32
-from teller_core.tell.compare_intervals import ENOUGH, SURE_SPREADS, TAIL_ENOUGH, matched, medians, rounded
+from teller_core.tell.compare_intervals import ENOUGH, SURE_SPREADS, TAIL_ENOUGH, matched, medians, rounded, shares
 from teller_core.tell.compare_operators import compare_operators
 from teller_core.tell.compare_windows import Window, compare_windows
 from teller_core.tell.names import shorten
@@ -133,6 +133,10 @@ def _work(before: CaptureView, after: CaptureView) -> Iterator[Difference]:
     for what, name in (("prompt", "prompt_tokens"), ("output", "output_tokens")):
         a, b = (getattr(view.capture.requests, name) for view in (before, after))
         yield from medians(f"{what} of a request", "request", _known(a), _known(b), unit="tokens")
+    evicted = [_known(view.capture.requests.preemptions) > 0 for view in (before, after)]
+    yield from shares("requests that were preempted", "request", *evicted)
+    failed = [view.capture.requests.failed > 0 for view in (before, after)]
+    yield from shares("requests that failed", "request", *failed)
     a, b = (_known(view.capture.steps.generation_requests) for view in (before, after))
     yield from medians("requests decoding in a step", "engine", a, b, unit="requests")
 
@@ -176,12 +180,12 @@ def _explanation(found: Sequence[Difference]) -> str:
     faster = [d for d in sure if (d.ratio or 0) < 1]
     alike = [d for d in found if not d.sure and d.low is not None and d.high is not None and _alike(d.low, d.high)]
     single = [d for d in found if d.sure and d.ratio is None]
-    said = [
+    said = [f"In one alone: {'; '.join(d.what for d in single[:MENTIONED])}."] if single else []
+    said += [
         f"{title}: {'; '.join(map(_said, some[:MENTIONED]))}."
         for title, some in (("More than before", slower), ("Less than before", faster))
         if some
     ]
-    said += [f"In one alone: {'; '.join(d.what for d in single[:MENTIONED])}."] if single else []
     said += [f"As before: {'; '.join(map(_said, alike[:MENTIONED]))}."] if alike and sure else []
     return " ".join(said)
 

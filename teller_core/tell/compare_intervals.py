@@ -4,8 +4,10 @@
 """
 
 from collections.abc import Iterator, Sequence
+from math import comb
 
 import numpy as np
+import numpy.typing as npt
 
 from teller_core.data.report import Difference
 from teller_core.data.table import Float64
@@ -15,6 +17,8 @@ ENOUGH = 8
 TAIL_ENOUGH = 30
 """And for a sure difference of 90th percentiles: three values beyond each."""
 SURE_SPREADS = 1.96
+CHANCE = 0.05
+Bools = npt.NDArray[np.bool_]
 
 
 def medians(what: str, layer: str, a: Float64, b: Float64, *, unit: str, q: float = 0.5) -> Iterator[Difference]:
@@ -35,6 +39,35 @@ def medians(what: str, layer: str, a: Float64, b: Float64, *, unit: str, q: floa
         high=high,
         sure=enough and low is not None and high is not None and not low <= 1 <= high,
     )
+
+
+def shares(what: str, layer: str, a: Bools, b: Bools) -> Iterator[Difference]:
+    """The difference of two shares, in percent; nothing where one side is empty or neither has any. Sure by Fisher's exact
+    test (two-sided, 5 %), which needs no large counts.
+    """
+    hits = int(a.sum()), int(b.sum())
+    if not len(a) or not len(b) or not any(hits):
+        return
+    before, after = 100 * hits[0] / len(a), 100 * hits[1] / len(b)
+    yield Difference(
+        what=what,
+        layer=layer,
+        before=rounded(before),
+        after=rounded(after),
+        unit="% of them",
+        ratio=round(after / before, 3) if before > 0 else None,
+        low=None,
+        high=None,
+        sure=min(len(a), len(b)) >= ENOUGH and exact(hits[0], len(a), hits[1], len(b)) < CHANCE,
+    )
+
+
+def exact(a: int, of_a: int, b: int, of_b: int) -> float:
+    """Fisher's exact test: how likely chance alone parts ``a + b`` hits as unevenly over ``of_a`` and ``of_b`` cases."""
+    hits, whole = a + b, of_a + of_b
+    ways = [comb(of_a, k) * comb(of_b, hits - k) for k in range(max(0, hits - of_b), min(hits, of_a) + 1)]
+    seen = comb(of_a, a) * comb(of_b, b)
+    return sum(n for n in ways if n <= seen) / comb(whole, hits)
 
 
 def matched(
