@@ -68,9 +68,21 @@ def _bars(title: str, parts: Sequence[Part], style: Style) -> list[str]:
         lines.append(f"  {name}  {milliseconds((part.ns or 0) / 1e6):>12}  {share:4.0%}  {style.paint(bar, '36')}")
     if none := [part.part.replace("_", " ") for part in known if part.ns == 0]:
         lines += wrap(f"Nothing in: {', '.join(none)}", style, "  ")
+    return [*lines, *_unseen(parts, label, style)]
+
+
+def _unseen(parts: Sequence[Part], label: int, style: Style) -> list[str]:
+    """The parts without a source: one a line with its reason, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
     for part in parts:
         if part.ns is None:
-            lines += wrap(f"not seen: {part.source}", style, f"  {part.part.replace('_', ' ').ljust(label)}  ")
+            reasons.setdefault(part.source, []).append(part.part.replace("_", " "))
+    lines: list[str] = []
+    for reason, names in reasons.items():
+        if len(names) == 1:
+            lines += wrap(f"not seen: {reason}", style, f"  {names[0].ljust(label)}  ")
+        else:
+            lines += wrap(f"Not seen: {', '.join(names)}: {reason}", style, "  ", "    ")
     return lines
 
 

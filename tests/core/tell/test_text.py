@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from teller_core.data.report import CapturesReport, DemoReport, TruthReport
+from teller_core.data.report import CapturesReport, DemoReport, Part, TruthReport
 from teller_core.tell.layout import Style, milliseconds, plain, table
 from teller_core.tell.text import page
 
@@ -38,6 +38,14 @@ def test_bars_show_shares_and_a_part_without_a_source_says_why(samples: Any) -> 
     assert any("Nothing in: preempted" in line for line in lines)
     assert any("remote kv wait  not seen: the engine recorded no KV transfer" in line for line in lines)
     assert "\u2588" not in page(samples.verdict(), Style(width=80, unicode=False))
+
+
+def test_parts_that_nobody_saw_for_one_reason_are_told_together(samples: Any) -> None:
+    dark = [Part(part=name, ns=None, source="no profile") for name in ("device_compute", "device_idle")]
+    whole = Part(part="unexplained", ns=10, source="what remains")
+    shown = page(samples.verdict(resources=[*dark, whole]), PLAIN)
+    assert "  Not seen: device compute, device idle: no profile\n" in shown
+    assert shown.count("no profile") == 1
 
 
 @pytest.mark.parametrize("verdict", ["normal", "typical_here", "could_not_tell"])
