@@ -29,6 +29,8 @@ def fields(data: bytes) -> Iterator[Field]:
     while at < len(data):
         tag, at = varint(data, at)
         number, wire = tag >> 3, tag & 7
+        if number == 0:
+            raise Damaged
         if wire == VARINT:
             value, at = varint(data, at)
             yield number, wire, value
@@ -37,7 +39,7 @@ def fields(data: bytes) -> Iterator[Field]:
             size, at = varint(data, at)
         else:
             size = {FIXED64: 8, FIXED32: 4}.get(wire, -1)
-        if number == 0 or size < 0 or at + size > len(data):
+        if size < 0 or at + size > len(data):
             raise Damaged
         yield number, wire, data[at : at + size]
         at += size

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from teller_core.data.table import UNKNOWN
@@ -194,6 +194,7 @@ def test_a_file_name_tells_the_rank_where_it_says_so(name: str, rank: int | None
 
 
 @given(st.binary(max_size=200))
+@example(b"\x00\x00")
 def test_any_bytes_are_fields_or_damaged(data: bytes) -> None:
     try:
         found = list(fields(data))
