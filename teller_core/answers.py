@@ -291,7 +291,9 @@ def _step_to_blame(store: Store, capture: str, number: int) -> tuple[int, str]:
         store.rows(capture, StepExpectations),
     )
     if blamed is None:
-        raise UnknownName("the request", "none of its steps has a known time", "Ask `why` for what is known of it")
+        raise UnknownName(
+            "the request", "no step of a known time is known to have served it", "Ask `why` for what is known of it"
+        )
     return blamed
 
 

@@ -11,8 +11,8 @@ METRICS = {
     "itl_max": "longest gap between tokens",
     "slo": "against its SLO",
 }
-ROOMY, NARROW = 120, 100
-"""Columns of a page from which on there is room to say when each request began, and below which causes lose their family."""
+ROOMY = 120
+"""Columns of a page from which on there is room to say when each request began."""
 
 
 def slow_page(report: SlowReport, style: Style) -> list[str]:
@@ -89,21 +89,24 @@ def _horizontal(report: SlowReport, style: Style) -> list[str]:
 
 def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:
     """The table as a page has it: a named cause in the place of the verdict that says there is one, and when each began behind
-    its number, where there is room or no id that tells more. Ids are left out where a verdict would have to be cut.
+    its number, where there is room or no id that tells more. What was said is never cut: sooner causes lose their family, and
+    then the ids, which `why` shows, go.
     """
     columns = dict(zip(report.columns, map(list, zip(*report.rows, strict=True)), strict=True))
     began = columns.pop("began", None)
-    cause = columns.pop("cause", None)
-    if cause is not None and "verdict" in columns:
-        shown = [str(one).rpartition(".")[2] if one and style.width < NARROW else one for one in cause]
-        columns["verdict"] = [one or other for one, other in zip(shown, columns["verdict"], strict=True)]
+    cause = columns.pop("cause", [None] * len(report.rows))
     if began is not None and (style.width >= ROOMY or not any(columns.get("engine_id", []))):
         columns = {"request": columns.pop("request"), "began": _times(began), **columns}
-    lines = _drawn(columns, style)
-    if all(str(one) in "\n".join(lines) for one in columns.get("verdict", [])):
-        return lines
-    # A request is called by its number too; what was said of it stands nowhere else on the page.
-    return _drawn({name: cells for name, cells in columns.items() if name != "engine_id"}, style)
+    if "verdict" not in columns:
+        return _drawn(columns, style)
+    named = [one or other for one, other in zip(cause, columns["verdict"], strict=True)]
+    brief = [str(one).rpartition(".")[2] for one in named]
+    lines: list[str] = []
+    for said, left in ((named, ""), (brief, ""), (brief, "engine_id")):
+        lines = _drawn({name: cells for name, cells in {**columns, "verdict": said}.items() if name != left}, style)
+        if all(str(one) in "\n".join(lines) for one in said):
+            break
+    return lines
 
 
 def _drawn(columns: dict[str, list[Cell]], style: Style) -> list[str]:

@@ -120,9 +120,17 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         lines += _finding(number, finding, style)
     lines += bullets("Check next", report.next_checks, style)
     lines += bullets("Not seen", report.not_seen, style)
+    return [*lines, "", style.dim(f"{_inside(report)} --capture {report.capture[:12]}")]
+
+
+def _inside(report: WhyReport) -> str:
+    """Where to look next: into the step that is blamed, else into the request, or at its peers where no step of it is known."""
     step = report.findings[0].step if report.findings else None
-    target = f"request {report.request}" if step is None else f"step {step}"
-    return [*lines, "", style.dim(f"Look inside: teller slice {target} --capture {report.capture[:12]}")]
+    if step is not None:
+        return f"Look inside: teller slice step {step}"
+    if report.coverage.steps is not None:
+        return f"Look inside: teller slice request {report.request}"
+    return f"See its peers: teller slow --metric {report.metric}"
 
 
 def _took(report: WhyReport, who: str, asked: str) -> str:

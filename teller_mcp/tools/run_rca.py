@@ -40,12 +40,15 @@ def run_rca(
 def _next(report: WhyReport) -> list[NextCall]:
     capture = short(report.capture)
     first = report.findings[0] if report.findings else None
-    target = f"request {report.request}" if first is None or first.step is None else f"step {first.step}"
+    step = None if first is None else first.step
+    target = f"request {report.request}" if step is None else f"step {step}"
     why = "see the spans behind the verdict" if first else "look at what the request went through"
-    calls = [then("get_causal_slice", why, target=target, capture=capture)]
+    # Of a request of which no step is known there is no slice.
+    inside = step is not None or report.coverage.steps is not None
+    calls = [then("get_causal_slice", why, target=target, capture=capture)] if inside else []
     if first is not None and first.operator is not None and is_plain(first.operator):
         calls.append(then("explain_operator", "how that operator does elsewhere", name=first.operator, capture=capture))
-    elif report.verdict != "cause":
+    elif report.verdict != "cause" or not inside:
         calls.append(
             then("list_slow_requests", "see whether others are like it", metric=report.metric, capture=capture)
         )

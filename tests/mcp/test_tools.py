@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
-from teller_core.data.report import Ask, ImportReport
+from teller_core.data.report import Ask, Coverage, ImportReport
 from teller_mcp.answers import is_plain
 
 pytestmark = pytest.mark.anyio
@@ -145,6 +145,14 @@ async def test_a_capture_without_requests_leads_to_its_steps(connect: Connect, s
         ("list_slow_requests", {"view": "horizontal", "capture": "b" * 12}),
         ("get_causal_slice", {"target": "step 9", "capture": "b" * 12}),
     ]
+
+
+async def test_a_request_of_which_no_step_is_known_leads_to_its_peers(connect: Connect, samples: Any) -> None:
+    blind = samples.verdict(findings=[], coverage=Coverage(steps=None, profiled=0, mapping="unknown"))
+    async with connect(why=lambda *_, **__: blind) as client:
+        answer = (await client.call_tool("run_rca", {"request": 42})).structured_content
+    assert answer is not None
+    assert [call["tool"] for call in answer["next"]] == ["list_slow_requests"]
 
 
 async def test_two_recordings_of_a_kind_lead_to_their_comparison(connect: Connect, samples: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from teller_core.data.report import CapturesReport, DemoReport, Part, TruthReport
+from teller_core.data.report import CapturesReport, Coverage, DemoReport, Part, TruthReport
 from teller_core.tell.layout import Style, milliseconds, plain, table
 from teller_core.tell.text import page
 
@@ -185,3 +185,11 @@ def test_a_comparison_ends_with_where_to_look_further(samples: Any) -> None:
     assert page(samples.comparison().model_copy(update=update), PLAIN).endswith(f"teller slow --capture {'b' * 12}")
     update = {"before": f"{'a' * 40}/3", "after": f"{'b' * 40}/7"}
     assert page(samples.comparison().model_copy(update=update), PLAIN).endswith(f"teller why 7 --capture {'b' * 12}")
+
+
+def test_a_request_of_which_no_step_is_known_leads_to_its_peers(samples: Any) -> None:
+    blind = samples.verdict(findings=[], coverage=Coverage(steps=None, profiled=0, mapping="unknown"))
+    shown = page(blind, PLAIN)
+    assert shown.endswith("See its peers: teller slow --metric e2e --capture 3f2a91c07be4")
+    assert "teller slice" not in shown
+    assert "its steps unknown" in shown
