@@ -42,7 +42,7 @@ def slice_report(
     if not spans:
         notes.append("no profile overlaps this step: these lines come from its times, its requests and recorded pauses")
         if begin != UNKNOWN and begin == moment.end:
-            notes.append("only one time of it was recorded: how long it took is not known")
+            notes.append("only one moment of it is on the clock: it is drawn without a length")
     left_out: list[int] = []
     missed = 0
     for mine, room in _rooms(spans, found, budget - spent):

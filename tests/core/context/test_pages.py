@@ -182,6 +182,6 @@ def test_a_step_of_one_known_time_is_not_said_to_have_taken_none() -> None:
     one = replace(one, delivered=np.full(2, 5 * MS))
     bare = replace(made, steps=one, work=take(made.work, np.empty(0, np.int64)))
     said = slice_report(moment(bare, 1), [], assess(made).candidates, capture="c", budget=400, text=str)
-    assert "how long it took is not known" in said.note
+    assert "drawn without a length" in said.note
     whole = slice_report(moment(made, 1), [], assess(made).candidates, capture="c", budget=400, text=str)
-    assert "is not known" not in whole.note
+    assert "drawn without" not in whole.note
