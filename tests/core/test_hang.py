@@ -11,7 +11,7 @@ from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 from teller_core.tell.layout import Style
 from teller_core.tell.text import page
-from tests.core.ingest.flight_dumps import MS, START, dump, entry
+from tests.core.ingest.nccl.flight_dumps import MS, START, dump, entry
 
 GROUPS = {"0": [0, 1, 2, 3], "3": [0, 1, 2, 3]}
 HUNG_MS = 60_000

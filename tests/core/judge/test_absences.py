@@ -13,7 +13,7 @@ from teller_core.judge.prepare import prepare
 from teller_core.judge.rules_absence import rank_missing
 from teller_core.judge.scene import scene
 from teller_core.rebuild.capture import rebuild
-from tests.core.ingest.flight_dumps import MS, dump, entry
+from tests.core.ingest.nccl.flight_dumps import MS, dump, entry
 from tests.core.judge.serving import Ask, serve
 from tests.core.rebuild.recorded_ranks import recorded
 

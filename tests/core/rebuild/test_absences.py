@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from teller_core.data.spelled import ranks_of, spelled
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.waits import firsts
-from tests.core.ingest.flight_dumps import MS, START, dump, entry
+from tests.core.ingest.nccl.flight_dumps import MS, START, dump, entry
 from tests.core.rebuild.recorded_ranks import judged, missing, recorded
 
 TP = {"tp": [0, 1]}

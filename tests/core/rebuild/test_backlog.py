@@ -12,7 +12,7 @@ from teller_core.pipeline import import_paths
 from teller_core.rebuild.backlog import without_launch
 from teller_core.rebuild.nest import nest
 from teller_core.store.store import Store
-from tests.core.ingest.kineto_oracle import expand, told
+from tests.core.ingest.kineto.kineto_oracle import expand, told
 from tests.core.rebuild.test_nest import trace_of
 from tests.core.rebuild.tree_oracle import Span
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.ingest.flight_dumps import dump, entry
+from tests.core.ingest.nccl.flight_dumps import dump, entry
 from tests.core.rebuild.recorded_ranks import judged, missing, recorded
 
 GROUPS = {"0": [0, 1, 2]}

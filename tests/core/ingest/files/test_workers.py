@@ -30,7 +30,7 @@ from teller_core.pipeline import import_paths
 from teller_core.rebuild.nest import nest
 from teller_core.store.store import Store
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 
 
 def trace(path: Path, events: int, names: int = 7) -> Path:

@@ -25,7 +25,7 @@ from teller_core.ingest.reading import content_id, plan, read_group
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = Path(__file__).parents[3] / "data"
 ROW = b'{"ph": "G", "t": 1795961954186647253, "tid": 7, "name": "gc", "dur": 5, "gen": 1}\n'
 Pack = Callable[[Path, Path], Path]
 

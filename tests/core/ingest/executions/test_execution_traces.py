@@ -1,6 +1,6 @@
 """Execution traces: every node kept or counted, against the standard library and the protobuf read by hand.
 
-``python -m tests.core.ingest.test_execution_traces`` writes the committed numbers anew, without the readers.
+``python -m tests.core.ingest.executions.test_execution_traces`` writes the committed numbers anew, without the readers.
 """
 
 import gzip
@@ -24,8 +24,8 @@ from teller_core.ingest.executions.wire import MAX_MESSAGE, Damaged, fields, var
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.reading import format_of
 
-CORPUS = Path(__file__).parents[4] / "shared/traces/et"
-EXPECTED = Path(__file__).parents[2] / "data" / "execution_corpus_expect.toml"
+CORPUS = Path(__file__).parents[5] / "shared/traces/et"
+EXPECTED = Path(__file__).parents[3] / "data" / "execution_corpus_expect.toml"
 FILES = sorted(path for path in CORPUS.glob("*/*.gz") if "kineto" not in path.name)
 real = pytest.mark.skipif(not FILES, reason="no real traces beside the checkout (../shared)")
 
@@ -231,7 +231,7 @@ def test_a_message_that_claims_too_much_is_refused(tmp_path: Path) -> None:
 @given(data=st.data())
 @settings(max_examples=60)
 def test_a_cut_stream_is_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    whole = (Path(__file__).parents[2] / "data/chakra/starts_since_1970/input.et").read_bytes()
+    whole = (Path(__file__).parents[3] / "data/chakra/starts_since_1970/input.et").read_bytes()
     ends = [0]
     for part in split(whole):
         ends.append(ends[-1] + len(message(len(part))) + len(part))
@@ -251,7 +251,7 @@ def test_json_without_nodes_is_refused(tmp_path: Path) -> None:
 
 def main() -> None:
     """Write what the standard library counts in every real trace."""
-    lines = ["# Counted without the readers: python -m tests.core.ingest.test_execution_traces"]
+    lines = ["# Counted without the readers: python -m tests.core.ingest.executions.test_execution_traces"]
     for path in FILES:
         lines.append(f'\n["{name_of(path)}"]')
         for key, value in counted(path).items():

@@ -1,6 +1,6 @@
 """Real traces: read, nested and counted as the standard library does it, and as committed by name and number.
 
-``python -m tests.core.ingest.test_kineto_corpus`` writes the committed numbers anew, from the standard library alone.
+``python -m tests.core.ingest.kineto.test_kineto_corpus`` writes the committed numbers anew, from the standard library alone.
 """
 
 import sys
@@ -14,11 +14,11 @@ from teller_core.data.trace import kernel_totals
 from teller_core.ingest.files.source import read_head
 from teller_core.ingest.kineto.reader import read, sniff
 from teller_core.rebuild.nest import nest
-from tests.core.ingest.kineto_oracle import Told, check, expand, rows_of, told
+from tests.core.ingest.kineto.kineto_oracle import Told, check, expand, rows_of, told
 from tests.core.rebuild.tree_oracle import Span, nested
 
-CORPUS = Path(__file__).parents[4] / "shared"
-EXPECTED = Path(__file__).parents[2] / "data" / "kineto_corpus_expect.toml"
+CORPUS = Path(__file__).parents[5] / "shared"
+EXPECTED = Path(__file__).parents[3] / "data" / "kineto_corpus_expect.toml"
 TRACES, CAPTURES = CORPUS / "traces" / "kineto", CORPUS / "captures"
 FILES = sorted(TRACES.glob("**/*.json.gz"))
 RECORDED = sorted([*CAPTURES.glob("**/torch-*.json.gz"), *CAPTURES.glob("**/*.pt.trace.json.gz")])
@@ -81,7 +81,7 @@ def _table(counted: dict[str, int]) -> str:
 
 def main() -> None:
     """Write what the standard library counts in every real trace."""
-    lines = ["# Counted with the standard library: python -m tests.core.ingest.test_kineto_corpus"]
+    lines = ["# Counted with the standard library: python -m tests.core.ingest.kineto.test_kineto_corpus"]
     for path in FILES:
         lines.append(f'\n["{name_of(path)}"]')
         for key, value in counts(told(expand(path))).items():

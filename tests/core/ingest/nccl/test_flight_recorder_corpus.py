@@ -15,7 +15,7 @@ from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 from tests.core.rebuild.recorded_ranks import judged
 
-CORPUS = Path(__file__).parents[4] / "shared" / "traces" / "nccl_fr"
+CORPUS = Path(__file__).parents[5] / "shared" / "traces" / "nccl_fr"
 SETS = sorted(path.parent for path in CORPUS.glob("*/reference_missing_ranks.txt"))
 
 pytestmark = pytest.mark.skipif(not SETS, reason="no real flight-recorder dumps beside the checkout (../shared)")

@@ -1,6 +1,6 @@
 """Real exports of Nsight Systems: every row counted as SQLite's own engine counts it, and as committed by name and number.
 
-``python -m tests.core.ingest.test_nsight_corpus`` writes the committed numbers anew, from the engine alone.
+``python -m tests.core.ingest.nsight.test_nsight_corpus`` writes the committed numbers anew, from the engine alone.
 """
 
 import sqlite3
@@ -19,8 +19,8 @@ from teller_core.ingest.found import Place
 from teller_core.ingest.nsight.reader import read, sniff
 from teller_core.rebuild.nest import nest
 
-TRACES = Path(__file__).parents[4] / "shared" / "traces" / "nsys"
-EXPECTED = Path(__file__).parents[2] / "data" / "nsight_corpus_expect.toml"
+TRACES = Path(__file__).parents[5] / "shared" / "traces" / "nsys"
+EXPECTED = Path(__file__).parents[3] / "data" / "nsight_corpus_expect.toml"
 FILES = sorted(TRACES.glob("*.sqlite"))
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 DEVICE = (KERNELS, *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("MEMCPY", "MEMSET", "SYNCHRONIZATION")))
@@ -94,7 +94,7 @@ def _shown(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    text = "# Counted with SQLite's own engine: python -m tests.core.ingest.test_nsight_corpus\n"
+    text = "# Counted with SQLite's own engine: python -m tests.core.ingest.nsight.test_nsight_corpus\n"
     for one in FILES:
         text += f'\n["{one.name}"]\n' + "".join(f"{key} = {_shown(value)}\n" for key, value in counts(one).items())
     EXPECTED.write_text(text)

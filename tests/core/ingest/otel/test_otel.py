@@ -23,8 +23,8 @@ from teller_core.ingest.otel import reader as otel
 from teller_core.ingest.otel import zipkin as otel_zipkin
 from teller_core.ingest.otel.span import hex_id, kind_of
 
-DATA = Path(__file__).parents[2] / "data"
-SHARED = Path(__file__).parents[4] / "shared" / "captures" / "vllm_engine_profile" / "otel_spans.jsonl"
+DATA = Path(__file__).parents[3] / "data"
+SHARED = Path(__file__).parents[5] / "shared" / "captures" / "vllm_engine_profile" / "otel_spans.jsonl"
 FLAT = DATA / "otel_spans" / "vllm" / "input.jsonl"
 Row = Mapping[str, Any]
 

@@ -1,6 +1,6 @@
 """Dumps of a flight recorder, made from the documented shape of its versions: for the data tests and for those who did not come.
 
-``python -m tests.core.ingest.flight_dumps`` writes the pickles of the data tests anew.
+``python -m tests.core.ingest.nccl.flight_dumps`` writes the pickles of the data tests anew.
 """
 
 import pickle
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parents[2] / "data" / "flight_recorder"
+DATA = Path(__file__).parents[3] / "data" / "flight_recorder"
 START = 1_758_610_505_000_000_000
 MS = 1_000_000
 

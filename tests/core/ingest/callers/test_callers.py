@@ -20,8 +20,8 @@ from teller_core.ingest.found import Found, Place
 from teller_core.ingest.proxies import access_log
 from teller_core.ingest.proxies.text_lines import clf_time, path_of, text_access
 
-DATA = Path(__file__).parents[2] / "data"
-MOONCAKE = Path(__file__).parents[4] / "shared" / "traces" / "arrivals" / "mooncake_conversation_trace.jsonl.gz"
+DATA = Path(__file__).parents[3] / "data"
+MOONCAKE = Path(__file__).parents[5] / "shared" / "traces" / "arrivals" / "mooncake_conversation_trace.jsonl.gz"
 OURS = (
     "access_log",
     "aiperf",

@@ -17,10 +17,10 @@ from teller_core.ingest.found import Found, Place
 from teller_core.ingest.nsight.reader import read, sniff
 from teller_core.ingest.reading import plan, read_group
 from teller_core.rebuild.nest import nest
-from tests.core.ingest.nsight_made import EPOCH, made, process, thread
+from tests.core.ingest.nsight.nsight_made import EPOCH, made, process, thread
 
 KERNEL, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
-CASES = Path(__file__).parents[2] / "data" / "nsight_sqlite"
+CASES = Path(__file__).parents[3] / "data" / "nsight_sqlite"
 START: dict[str, Any] = {"TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": EPOCH}]}
 
 

@@ -17,7 +17,7 @@ from teller_core.ingest.metrics.names import MEANINGS, meaning_of
 
 S = 10**9
 FETCHED = 1_795_979_580 * S
-PAGE = Path(__file__).parents[4] / "shared" / "captures" / "vllm_engine_profile" / "metrics.prom"
+PAGE = Path(__file__).parents[5] / "shared" / "captures" / "vllm_engine_profile" / "metrics.prom"
 
 
 def read(folder: Path, text: str, name: str = "page.prom", written: int = 0) -> Found:

@@ -14,7 +14,7 @@ from teller_core.data.trace import Trace
 from teller_core.errors import TellerError
 from teller_core.ingest.kineto import collected, window
 from teller_core.ingest.kineto.reader import read
-from tests.core.ingest.kineto_oracle import Number, check
+from tests.core.ingest.kineto.kineto_oracle import Number, check
 
 
 class Many(list[tuple[str, Any]]):

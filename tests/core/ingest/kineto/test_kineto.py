@@ -1,6 +1,6 @@
 """Each folder of tests/data/kineto: a trace, and what it says once it is read and nested.
 
-Write a new expectation with ``python -m tests.core.ingest.test_kineto CASE`` and read it before it is committed.
+Write a new expectation with ``python -m tests.core.ingest.kineto.test_kineto CASE`` and read it before it is committed.
 """
 
 import sys
@@ -11,9 +11,9 @@ import pytest
 from teller_core.data.trace import Layer, kernel_totals
 from teller_core.ingest.kineto.reader import read
 from teller_core.rebuild.nest import nest
-from tests.core.ingest.kineto_oracle import check
+from tests.core.ingest.kineto.kineto_oracle import check
 
-CASES = sorted((Path(__file__).parents[2] / "data" / "kineto").iterdir())
+CASES = sorted((Path(__file__).parents[3] / "data" / "kineto").iterdir())
 
 
 def shown(path: Path) -> str:

@@ -15,7 +15,7 @@ from teller_core.ingest.found import Place
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 
-SAMPLE = Path(__file__).parents[2] / "data/paper_sample/two_steps/input.json"
+SAMPLE = Path(__file__).parents[3] / "data/paper_sample/two_steps/input.json"
 MS = 1_000_000
 BEGIN = 1_700_000_000_000_000_000
 

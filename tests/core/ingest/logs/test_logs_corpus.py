@@ -15,8 +15,8 @@ import pytest
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.logs.reader import read as read_log
 
-LOGS = Path(__file__).parents[4] / "shared" / "traces" / "logs"
-EXPECT = Path(__file__).parents[2] / "data" / "logs_corpus_expect.toml"
+LOGS = Path(__file__).parents[5] / "shared" / "traces" / "logs"
+EXPECT = Path(__file__).parents[3] / "data" / "logs_corpus_expect.toml"
 NEAR = 1_795_961_987_000_000_000
 NAMES = sorted(tomllib.loads(EXPECT.read_text("utf-8")))
 
