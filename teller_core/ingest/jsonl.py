@@ -43,12 +43,17 @@ def file_lines(path: Path) -> Iterator[tuple[bytes, int]]:
         yield from lines(source)
 
 
-def json_object(line: bytes | str) -> dict[str, Any] | None:
-    """The JSON object that ``line`` holds, its fractions as Decimal; None where it holds none."""
+def json_value(text: bytes | str) -> object:
+    """The JSON value that ``text`` holds, its fractions as Decimal; None where it holds none."""
     try:
-        value: object = _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8"))
+        return _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8"))
     except (ValueError, RecursionError, InvalidOperation):  # the last: an exponent beyond what decimal holds
         return None
+
+
+def json_object(line: bytes | str) -> dict[str, Any] | None:
+    """As :func:`json_value`, of a JSON object alone."""
+    value = json_value(line)
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
 ROOT = Path(__file__).parents[2]
-COMPILED = ("arguments", "fields", "intern", "numbers", "record", "scan", "tokens", "words")
+KINETO = ("arguments", "fields", "numbers", "record", "scan")
 WORD = re.compile(rb"[A-Za-z_][A-Za-z0-9_.:]{2,40}")
 
 
@@ -30,8 +30,8 @@ def main() -> None:
     given = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(given.work / "numba"))
-    compiled = [f"teller_core.ingest.kineto.{name}" for name in COMPILED]
-    compiled += ["teller_core.rebuild.nesting", "teller_core.data.compiled"]
+    compiled = [f"teller_core.ingest.kineto.{name}" for name in KINETO]
+    compiled += ["teller_core.ingest.scanning", "teller_core.rebuild.nesting", "teller_core.data.compiled"]
     with atheris.instrument_imports(include=["teller_core"], exclude=compiled):
         from tests.fuzz import checks
     warnings.simplefilter("error")

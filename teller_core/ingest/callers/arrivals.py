@@ -15,7 +15,7 @@ from teller_core.errors import FormatError
 from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, few, scaled
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import file_lines, first_object, json_object
-from teller_core.ingest.logs.stamps import stamp
+from teller_core.ingest.stamps import stamp
 
 NAME = "arrivals"
 MAX_BLOCKS = 20_000_000

@@ -17,8 +17,8 @@ from teller_core.ingest.decimals import LARGEST, NS_PER_US, count
 from teller_core.ingest.executions.chakra_trace import Timed, traces_of
 from teller_core.ingest.executions.execution_trace import check_count, rank_of
 from teller_core.ingest.executions.nodes import Collective, arguments, name_of
-from teller_core.ingest.executions.wire import BYTES, VARINT, Damaged, fields, messages, signed, varint, varints
 from teller_core.ingest.found import Found, Place, Progress
+from teller_core.ingest.wire import BYTES, VARINT, Damaged, fields, messages, signed, varint, varints
 
 NAME = "chakra"
 COMMUNICATION = frozenset({5, 6, 7})

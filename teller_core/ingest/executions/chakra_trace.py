@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from teller_core.data.records import OperatorNode, Process, known
 from teller_core.data.trace import Lane, Layer, Origin, Trace
+from teller_core.ingest.collective_names import COLLECTIVE
 from teller_core.ingest.decimals import LARGEST
-from teller_core.ingest.kineto.layers import COLLECTIVE
 from teller_core.ingest.row_arrays import RowArrays
 
 EPOCH_NS = 10**18

@@ -13,12 +13,12 @@ from typing import Any, cast
 from teller_core.data.records import Execution, Process
 from teller_core.data.trace import NO_LINK, Lane, Layer, Origin
 from teller_core.errors import FormatError
+from teller_core.ingest.collective_names import COLLECTIVE
 from teller_core.ingest.decimals import scaled
 from teller_core.ingest.executions.nodes import name_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.json_stream import Stream, json_stream
 from teller_core.ingest.jsonl import as_object, text_of
-from teller_core.ingest.kineto.layers import COLLECTIVE
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "paper_sample"

@@ -31,7 +31,7 @@ class Group(NamedTuple):
     given: frozenset[Path] = frozenset()
     """Files that were named themselves: one that cannot be read refuses the call."""
     hashes: Mapping[Path, str] = {}
-    """sha256 hex of the files of a known format, where they have been taken: see :func:`reading.hashed`."""
+    """sha256 hex of the files of a known format, where they have been taken: see :func:`recognizing.hashed`."""
     packed: Mapping[Path, Packed] = {}
     """Files that are in an archive: their paths are made of that of the archive and theirs in it."""
 

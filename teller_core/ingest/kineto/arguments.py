@@ -18,9 +18,9 @@ from teller_core.ingest.kineto.fields import (
     key_word,
     value_start,
 )
-from teller_core.ingest.kineto.intern import FULL, SPLIT, Texts, number_of
 from teller_core.ingest.kineto.numbers import integer
-from teller_core.ingest.kineto.tokens import (
+from teller_core.ingest.scanning.intern import FULL, SPLIT, Texts, number_of
+from teller_core.ingest.scanning.tokens import (
     BROKEN,
     FINE,
     QUOTE,
@@ -33,7 +33,7 @@ from teller_core.ingest.kineto.tokens import (
     skip_value,
     text_end,
 )
-from teller_core.ingest.kineto.words import load_word, low_zero_bytes
+from teller_core.ingest.scanning.words import load_word, low_zero_bytes
 
 MAX_PIECES = 32
 """Pieces that volatile members cut the text of the arguments into; those beyond stay in it."""

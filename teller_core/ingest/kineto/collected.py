@@ -12,13 +12,15 @@ from teller_core.data.long_columns import LONG, kept, let_go, mapped, spool
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Lane, Layer, Trace
 from teller_core.errors import FormatError, LimitError
+from teller_core.ingest.collective_names import communicates
 from teller_core.ingest.kineto import scan as scanner
 from teller_core.ingest.kineto.arguments import MAX_PIECES, squeeze
 from teller_core.ingest.kineto.fields import ABSENT, FIELDS, LANE_FIELDS, NUMBER, TEXT
-from teller_core.ingest.kineto.intern import Texts, grown, new_texts, number_of, strings
-from teller_core.ingest.kineto.layers import CATEGORIES, OTHERWISE, SUFFIX, Place, communicates, layers
+from teller_core.ingest.kineto.layers import CATEGORIES, OTHERWISE, layers
 from teller_core.ingest.kineto.origin import origin_of, whole
-from teller_core.ingest.kineto.tokens import Bytes
+from teller_core.ingest.lanes import SUFFIX, Place
+from teller_core.ingest.scanning.intern import Texts, grown, new_texts, number_of, strings
+from teller_core.ingest.scanning.tokens import Bytes
 
 BLOCK_ROWS = 1 << 18
 MAX_CATEGORIES = 255

@@ -3,7 +3,7 @@
 import numpy as np
 
 from teller_core.data.compiled import inlined
-from teller_core.ingest.kineto.tokens import BROKEN, Bytes, skip_space
+from teller_core.ingest.scanning.tokens import BROKEN, Bytes, skip_space
 
 PH, TS, TS_CODE, DUR, DUR_CODE, NAME, PID_KIND, PID, TID_KIND, TID, STREAM, CAT, LINK, LINK_CODE, ARG = range(15)
 FIELDS = 15

@@ -1,25 +1,10 @@
 """From the words of PyTorch's profiler to layers and lanes."""
 
-import re
-from enum import IntEnum
-
 import numpy as np
 
 from teller_core.data.table import Int32, UInt8
 from teller_core.data.trace import Layer
-
-
-class Place(IntEnum):
-    """Which lane of its process or device an event belongs on."""
-
-    THREAD = 0
-    STREAM = 1
-    ANNOTATIONS = 2
-    SYNCS = 3
-
-
-SUFFIX = {Place.STREAM: "", Place.ANNOTATIONS: " annotations", Place.SYNCS: " syncs"}
-"""What the name of a stream's lane ends with. The stream's own lane holds device work and nothing else."""
+from teller_core.ingest.lanes import Place
 
 CATEGORIES: dict[str, tuple[Layer, Place]] = {
     "user_annotation": (Layer.ENGINE, Place.THREAD),
@@ -54,23 +39,6 @@ CATEGORIES: dict[str, tuple[Layer, Place]] = {
 """Layer and place by category in lower case (profilers before 2022 wrote capitals): libkineto's activity types."""
 
 OTHERWISE = (Layer.OPERATOR, Place.THREAD)
-
-COLLECTIVE = re.compile(
-    r"(nccl|rccl|oneccl|gloo:|_?c10d|record_param_comms|symm_mem::|vllm::all_|vllm::reduce_scatter)"
-    r"|.*(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|all2all|cross_device_reduce|deep_?ep|ep_?dispatch|ep_?combine|nvshmem"
-    r"|mscclpp|quick_?reduce|one_?shot_?(?:all|reduce)|two_?shot_?(?:all|reduce)|(?:put|wait)_signal|pplx)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Names of collectives, and of the kernels that carry them: NCCL, RCCL, Gloo, torch.distributed, the custom all-reduce
-kernels of the engines, DeepEP, MSCCL++, symmetric memory. The first group counts at the beginning of a name, the second anywhere
-in it."""
-
-
-def communicates(names: list[str]) -> UInt8:
-    """uint8 per name: 2 where it begins as a collective does, 1 where it speaks of one, 0 for any other."""
-    found = [COLLECTIVE.match(name) for name in names]
-    return np.array([0 if f is None else 2 if f.group(1) else 1 for f in found], dtype=np.uint8)
-
 
 _SPEAKS = (Layer.OPERATOR, Layer.KERNEL)
 _BEGINS = (Layer.ENGINE, Layer.OPERATOR, Layer.KERNEL)

@@ -3,7 +3,7 @@
 # makes no sets, and inlines what is in one function. A loop over bytes is one decision a byte.
 
 from teller_core.data.compiled import compiled, inlined
-from teller_core.ingest.kineto.tokens import FINE, MAX_INT64, NO_NUMBER, TOO_BIG, Bytes
+from teller_core.ingest.scanning.tokens import FINE, MAX_INT64, NO_NUMBER, TOO_BIG, Bytes
 
 _WHOLE_US = MAX_INT64 // 1000 - 1
 _MANY = 100_000

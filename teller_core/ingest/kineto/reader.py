@@ -135,7 +135,7 @@ def _events(window: "Window", found: _Found, progress: Callable[[int], None]) ->
 
 def _peek(window: "Window", *, end: bool = False) -> int:
     """The next byte that is no white space; -1 at the end of the file, which is an error unless ``end``."""
-    from teller_core.ingest.kineto.tokens import skip_space
+    from teller_core.ingest.scanning.tokens import skip_space
 
     while True:
         window.low = skip_space(window.data, window.low)
@@ -151,7 +151,7 @@ def _peek(window: "Window", *, end: bool = False) -> int:
 
 def _take(window: "Window") -> bytes:
     """The value that starts at the window's first byte, which is used up."""
-    from teller_core.ingest.kineto.tokens import skip_value
+    from teller_core.ingest.scanning.tokens import skip_value
 
     while True:
         after = skip_value(window.data, window.low, window.high)
@@ -183,7 +183,7 @@ def _broken(window: "Window") -> FormatError:
 
 
 def _refusal(window: "Window", code: int) -> FormatError | LimitError:
-    from teller_core.ingest.kineto.tokens import MAX_NESTING, TOO_DEEP
+    from teller_core.ingest.scanning.tokens import MAX_NESTING, TOO_DEEP
 
     if code == TOO_DEEP:
         return LimitError(window.source.path.name, f"a record nests over {MAX_NESTING} levels deep", "Check the file")

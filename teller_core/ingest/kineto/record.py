@@ -29,9 +29,9 @@ from teller_core.ingest.kineto.fields import (
     key_word,
     value_start,
 )
-from teller_core.ingest.kineto.intern import FULL, Texts, number_of
 from teller_core.ingest.kineto.numbers import decimal_ns, integer
-from teller_core.ingest.kineto.tokens import (
+from teller_core.ingest.scanning.intern import FULL, Texts, number_of
+from teller_core.ingest.scanning.tokens import (
     BROKEN,
     FINE,
     QUOTE,
@@ -43,7 +43,7 @@ from teller_core.ingest.kineto.tokens import (
     skip_value,
     text_end,
 )
-from teller_core.ingest.kineto.words import load_word
+from teller_core.ingest.scanning.words import load_word
 
 _PH, _TS, _CAT, _PID, _TID, _DUR = (key_word(k) for k in (b'ph"', b'ts"', b'cat"', b'pid"', b'tid"', b'dur"'))
 _NAME, _ARGS = key_word(b'name"'), key_word(b'args"')

@@ -1,4 +1,4 @@
-"""The list of events of a Chrome trace, from bytes to columns, compiled. :mod:`kineto` says what the columns mean.
+"""The list of events of a Chrome trace, from bytes to columns, compiled. :mod:`collected` says what the columns mean.
 
 One record at a time is read into ``fields``; a complete event then becomes a row. A record that ends behind the buffer, or
 finds a table full, changes nothing but tables of strings, so it is read again once there is more.
@@ -10,7 +10,7 @@ import numpy as np
 
 from teller_core.data.compiled import compiled, forget_stale, inlined
 from teller_core.data.table import Int32, Int64
-from teller_core.ingest.kineto import arguments, intern, numbers, record, tokens, words
+from teller_core.ingest.kineto import arguments, numbers, record
 from teller_core.ingest.kineto import fields as places
 from teller_core.ingest.kineto.fields import (
     ARG,
@@ -29,9 +29,10 @@ from teller_core.ingest.kineto.fields import (
     TS,
     TS_CODE,
 )
-from teller_core.ingest.kineto.intern import Texts
 from teller_core.ingest.kineto.record import read_record
-from teller_core.ingest.kineto.tokens import BROKEN, MAX_INT64, NO_NUMBER, TOO_BIG, Bytes, mix, skip_space, skip_value
+from teller_core.ingest.scanning import intern, tokens, words
+from teller_core.ingest.scanning.intern import Texts
+from teller_core.ingest.scanning.tokens import BROKEN, MAX_INT64, NO_NUMBER, TOO_BIG, Bytes, mix, skip_space, skip_value
 
 MORE, DONE, ROOM = 0, 1, 2
 """What stopped a scan besides BROKEN and TOO_DEEP: the bytes ran out, the list is closed, a table or the rows are full."""

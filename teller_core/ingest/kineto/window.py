@@ -6,7 +6,7 @@ import numpy as np
 
 from teller_core.errors import LimitError
 from teller_core.ingest.files.source import Source
-from teller_core.ingest.kineto.tokens import PADDING, QUOTE, Bytes
+from teller_core.ingest.scanning.tokens import PADDING, QUOTE, Bytes
 
 WINDOW_BYTES = 4 << 20
 

@@ -13,7 +13,7 @@ from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_S
 from teller_core.ingest.logs.heads import ISO, engine_head, plain_head, tagged, untimed_head
 from teller_core.ingest.logs.json_heads import json_head, row_head
-from teller_core.ingest.logs.stamps import Head, stamp, unix_stamp
+from teller_core.ingest.stamps import Head, stamp, unix_stamp
 
 FINE = 50_000_000
 """ns: an inner stamp finer than this is put on the outer clock instead of giving way to it."""

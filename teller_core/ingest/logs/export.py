@@ -13,7 +13,7 @@ from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.files.source import open_source
 from teller_core.ingest.jsonl import as_object
 from teller_core.ingest.logs.envelopes import row_in_envelope
-from teller_core.ingest.logs.stamps import Head
+from teller_core.ingest.stamps import Head
 
 MAX_BYTES = 128 << 20
 """Of a document. It is held in memory while its lines are taken out."""

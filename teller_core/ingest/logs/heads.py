@@ -1,13 +1,13 @@
 """The beginnings of log lines: who wrote the line, when, how exactly that is known, and on which clock.
 
 Engines and their libraries put a stamp first (here); containers, journals and collectors put another before it, or a JSON
-object around it (:mod:`log_envelopes`, :mod:`log_json`).
+object around it (:mod:`envelopes`, :mod:`json_heads`).
 """
 
 import re
 
 from teller_core.data.table import UNKNOWN
-from teller_core.ingest.logs.stamps import Head, stamp, unix_stamp
+from teller_core.ingest.stamps import Head, stamp, unix_stamp
 
 _LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 TAG = re.compile(r"\((?P<tag>[\w :.=/\[\]-]{1,96}?) pid=(?P<pid>\d{1,9})(?:, ip=[\d.]+)?\) ?")

@@ -8,7 +8,7 @@ from typing import Any, cast
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import count, unix_ns
 from teller_core.ingest.jsonl import as_object, json_object, text_of
-from teller_core.ingest.logs.stamps import Head, stamp
+from teller_core.ingest.stamps import Head, stamp
 
 TIMES = (
     *("created", "timestamp_ns", "timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "date"),

@@ -21,10 +21,10 @@ from teller_core.ingest.logs.facts import TELLERS, Line
 from teller_core.ingest.logs.patterns import Known, recognize, recognize_numbers
 from teller_core.ingest.logs.processes import process_of, settle_hosts
 from teller_core.ingest.logs.progress import without_progress
-from teller_core.ingest.logs.stamps import Head, stamp
 from teller_core.ingest.logs.story import Story
 from teller_core.ingest.logs.usual import Usual, find
 from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, endless, shorten, strip, unclosed, visible
+from teller_core.ingest.stamps import Head, stamp
 
 NAME = "engine_log"
 MAX_RECORD = MAX_SCANNED

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from teller_core.ingest.decimals import unix_ns
+from teller_core.ingest.documents import documents
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import as_object, text_of
 from teller_core.ingest.metrics.keeping import keep, number
-from teller_core.ingest.otel.documents import documents
 
 NAME = "prometheus_json"
 
@@ -23,7 +23,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Metrics, each with its time. Other: ``series_without_name`` (readings of an expression), ``native_histogram``,
     ``empty_answer``. Problems: ``bad_json``, ``failed_query``, ``bad_reading``.
 
-    Errors: those of :func:`otel_documents.documents` and :func:`prometheus_page.keep`.
+    Errors: those of :func:`documents.documents` and :func:`keeping.keep`.
     """
     found = Found()
     for document in documents(path):

@@ -1,7 +1,7 @@
 """Pages of /metrics in the text formats of Prometheus and OpenMetrics, and what promtool prints: counts of a service.
 
 A page says when it was fetched only where its samples carry times; else the file's name or its date tells (see
-:func:`prometheus_page.page_time`), and the file's clock is called ``name`` or ``date``. promtool: ``tsdb dump``
+:func:`keeping.page_time`), and the file's clock is called ``name`` or ``date``. promtool: ``tsdb dump``
 (``{__name__="up"} 1 1700000000000``), ``tsdb dump-openmetrics``, ``query instant`` and ``query range``
 (``up{job="a"} => 1 @[1700000000.1]``).
 """
@@ -45,7 +45,7 @@ def _is_series(line: str) -> bool:
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """Metrics. Problems: ``bad_line``. Errors: those of :func:`prometheus_page.keep`."""
+    """Metrics. Problems: ``bad_line``. Errors: those of :func:`keeping.keep`."""
     found = Found(clock="unix")
     asked: tuple[str, dict[str, str]] | None = None
     for line, skipped in file_lines(path):

@@ -12,9 +12,9 @@ import numpy as np
 
 from teller_core.data.compiled import compiled, forget_stale, inlined
 from teller_core.data.table import UNKNOWN, Int32, Int64
-from teller_core.ingest.kineto import intern, tokens, words
-from teller_core.ingest.kineto.intern import Texts, number_of
-from teller_core.ingest.kineto.tokens import Bytes, hash_bytes, mix
+from teller_core.ingest.scanning import intern, tokens, words
+from teller_core.ingest.scanning.intern import Texts, number_of
+from teller_core.ingest.scanning.tokens import Bytes, hash_bytes, mix
 
 MISSING = UNKNOWN
 """No integer, or no text, where one was asked for."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from teller_core.data.table import Int32, Int64, UInt8
 from teller_core.data.trace import NO_LINK
-from teller_core.ingest.kineto.layers import Place
+from teller_core.ingest.lanes import Place
 from teller_core.ingest.nsight.cells import INTEGER, MISSING, NAME, ROW_ID
 from teller_core.ingest.nsight.keys import Keys, Meanings, Rows, Strings, Words
 from teller_core.ingest.nsight.names import Meaning, copied, filled, graph, kernel, waited

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from teller_core.data.trace import Layer
-from teller_core.ingest.kineto.layers import COLLECTIVE
+from teller_core.ingest.collective_names import COLLECTIVE
 
 BETWEEN = "\x1f"
 """Stands in a text where ids of emit_nvtx were cut out."""

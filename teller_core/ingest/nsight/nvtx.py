@@ -7,7 +7,7 @@ import numpy as np
 
 from teller_core.data.table import Int32
 from teller_core.ingest.jsonl import json_object, text_of
-from teller_core.ingest.kineto.layers import Place
+from teller_core.ingest.lanes import Place
 from teller_core.ingest.nsight.cells import MISSING, NAME, TEXT
 from teller_core.ingest.nsight.events import PROCESS, Bools, Columns, Export, Found, add, blocks, sound
 from teller_core.ingest.nsight.keys import Keys, Meanings

@@ -16,7 +16,7 @@ import numpy as np
 from teller_core.data.table import Int64
 from teller_core.errors import FormatError
 from teller_core.ingest.files.source import ReadInto
-from teller_core.ingest.kineto.tokens import PADDING, Bytes
+from teller_core.ingest.scanning.tokens import PADDING, Bytes
 
 MAGIC = b"SQLite format 3\0"
 HEADER = 100

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.table import Int32, Int64
-from teller_core.ingest.kineto.intern import SPLIT, Texts, grown, new_texts
-from teller_core.ingest.kineto.tokens import PADDING, Bytes
 from teller_core.ingest.nsight import cells
 from teller_core.ingest.nsight.names import BETWEEN
 from teller_core.ingest.nsight.pages import HEADER, LEAF, Pages, batches, leaves
+from teller_core.ingest.scanning.intern import SPLIT, Texts, grown, new_texts
+from teller_core.ingest.scanning.tokens import PADDING, Bytes
 
 BLOCK_ROWS = 1 << 17
 SPILLED_ROWS = 1 << 10

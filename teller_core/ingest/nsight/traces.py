@@ -8,7 +8,7 @@ import numpy as np
 
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Lane, Origin, Trace
-from teller_core.ingest.kineto.layers import SUFFIX, Place
+from teller_core.ingest.lanes import SUFFIX, Place
 from teller_core.ingest.nsight.about import RANKS, WORLDS, About
 from teller_core.ingest.nsight.cells import MISSING
 from teller_core.ingest.nsight.events import PROCESS, Export

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import cast
 
 from teller_core.ingest.decimals import NS_PER_US
+from teller_core.ingest.documents import documents
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import as_object, text_of
-from teller_core.ingest.otel.documents import documents
 from teller_core.ingest.otel.requests import request_spans
 from teller_core.ingest.otel.span import (
     MAX_ATTRIBUTES,
@@ -33,7 +33,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """Request spans, to the microsecond. Problems, other and errors as :func:`otel.read_otlp`."""
+    """Request spans, to the microsecond. Problems, other and errors as :func:`reader.read_otlp`."""
     return request_spans(Found(), place, _spans(documents(path)), path.name)
 
 

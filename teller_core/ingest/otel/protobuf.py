@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from teller_core.errors import FormatError, LimitError
-from teller_core.ingest.executions.wire import BYTES, FIXED64, Damaged, fields, signed, varint
 from teller_core.ingest.files.source import Source, open_source
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import text_of
@@ -31,6 +30,7 @@ from teller_core.ingest.otel.span import (
     kind_of,
     moment,
 )
+from teller_core.ingest.wire import BYTES, FIXED64, Damaged, fields, signed, varint
 
 NAME = "otlp_protobuf"
 MAX_MESSAGE = 128 << 20
@@ -70,7 +70,7 @@ def _opening(data: bytes) -> tuple[int, bytes, int]:
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """Request spans of the messages of a file. Problems and other as :func:`otel_requests.request_spans`.
+    """Request spans of the messages of a file. Problems and other as :func:`requests.request_spans`.
 
     Errors: FormatError where a message breaks off, LimitError for one over MAX_MESSAGE.
     """

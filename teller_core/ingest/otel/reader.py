@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from teller_core.ingest.documents import documents
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import as_object, objects, text_of
-from teller_core.ingest.otel.documents import documents
 from teller_core.ingest.otel.requests import request_spans
 from teller_core.ingest.otel.span import (
     MAX_EVENTS,
@@ -57,7 +57,7 @@ def sniff_otlp(head: bytes) -> bool:
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """Request spans of a file of flat spans. Problems and other as :func:`otel_requests.request_spans`."""
+    """Request spans of a file of flat spans. Problems and other as :func:`requests.request_spans`."""
     return request_spans(Found(), place, (None if row is None else _flat(row) for row in objects(path)), path.name)
 
 

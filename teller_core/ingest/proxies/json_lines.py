@@ -7,7 +7,6 @@ from typing import Any, cast
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, scaled, unix_ns
 from teller_core.ingest.jsonl import as_object
-from teller_core.ingest.logs.stamps import stamp
 from teller_core.ingest.proxies.text_lines import (
     LONGEST,
     NGINX_IDS,
@@ -18,6 +17,7 @@ from teller_core.ingest.proxies.text_lines import (
     path_of,
     summed,
 )
+from teller_core.ingest.stamps import stamp
 
 Row = Mapping[str, Any]
 _TIMES = ("msec", "time_iso8601", "@timestamp", "timestamp", "time_local", "time", "ts")

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, scaled
 from teller_core.ingest.jsonl import text_of
-from teller_core.ingest.logs.stamps import stamp
+from teller_core.ingest.stamps import stamp
 
 LONGEST = 10**15
 """ns: no request takes longer than twelve days."""

@@ -12,8 +12,8 @@ from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import few, scaled, unix_ns
 from teller_core.ingest.logs.envelopes import head
 from teller_core.ingest.logs.json_heads import json_head
-from teller_core.ingest.logs.stamps import stamp
 from teller_core.ingest.recorder.nvtx_tsv import unix
+from teller_core.ingest.stamps import stamp
 
 SECOND = 1_000_000_000
 YEAR = timedelta(days=365)

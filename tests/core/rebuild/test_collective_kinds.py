@@ -2,7 +2,7 @@
 
 import pytest
 
-from teller_core.ingest.kineto.layers import communicates
+from teller_core.ingest.collective_names import communicates
 from teller_core.rebuild.collective_kinds import PATTERNS, Pattern, kind_of
 
 

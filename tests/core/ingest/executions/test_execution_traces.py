@@ -20,9 +20,9 @@ from teller_core.data.table import UNKNOWN
 from teller_core.errors import FormatError, LimitError, TellerError
 from teller_core.ingest.executions import chakra, execution_trace
 from teller_core.ingest.executions.execution_trace import rank_of
-from teller_core.ingest.executions.wire import MAX_MESSAGE, Damaged, fields, varint
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.reading import format_of
+from teller_core.ingest.wire import MAX_MESSAGE, Damaged, fields, varint
 
 CORPUS = Path(__file__).parents[5] / "shared/traces/et"
 EXPECTED = Path(__file__).parents[3] / "data" / "execution_corpus_expect.toml"

@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from teller_core.data.records import RequestSpan
 from teller_core.errors import FormatError, LimitError
+from teller_core.ingest import documents as otel_documents
 from teller_core.ingest.found import Found, Place, Read
-from teller_core.ingest.otel import documents as otel_documents
 from teller_core.ingest.otel import jaeger as otel_jaeger
 from teller_core.ingest.otel import protobuf as otel_protobuf
 from teller_core.ingest.otel import reader as otel

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from teller_core.data.compiled import compiled
 from teller_core.data.table import Int64
-from teller_core.ingest.kineto.tokens import Bytes, same_bytes
+from teller_core.ingest.scanning.tokens import Bytes, same_bytes
 
 Texts = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32], Int64, Int64, npt.NDArray[np.uint64], Bytes, Int64]
 """hash and number by slot; offset, length and hash by number; the bytes; [count, bytes used]."""

@@ -1,12 +1,11 @@
 """JSON documents of a file: one a line, as exporters append them, or one that fills it."""
 
-import json
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.files.source import Source, open_source
+from teller_core.ingest.jsonl import json_value
 
 MAX_DOCUMENT = 128 << 20
 """Bytes of one document: as objects in memory it takes about ten times as many."""
@@ -32,14 +31,6 @@ def documents(path: Path) -> Iterator[object]:
         for line in pieces:
             if line is None or not line.isspace():
                 yield None if line is None else json_value(line)
-
-
-def json_value(text: bytes) -> object:
-    """The JSON value that ``text`` holds, its fractions as Decimal; None where it holds none."""
-    try:
-        return _DECODER.decode(text.decode("utf-8"))
-    except (ValueError, RecursionError, InvalidOperation):  # the last: an exponent beyond what decimal holds
-        return None
 
 
 def _whole(path: Path, first: bytes, rest: Iterator[bytes | None]) -> object:
@@ -69,10 +60,3 @@ def _lines(source: Source) -> Iterator[bytes | None]:
             begun, skipping = bytearray(), True
     if begun or skipping:
         yield None if skipping else bytes(begun)
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
-
-
-_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.compiled import compiled, inlined
-from teller_core.ingest.kineto.words import load_word, low_zero_bytes
+from teller_core.ingest.scanning.words import load_word, low_zero_bytes
 
 Bytes = npt.NDArray[np.uint8]
 

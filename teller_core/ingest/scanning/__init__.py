@@ -1,0 +1,1 @@
+"""Bytes scanned by compiled code: what readers of traces share."""
