@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator, Sequence
-from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,8 @@ TAIL_ENOUGH = 30
 """And for a sure difference of 90th percentiles: three values beyond each."""
 SURE_SPREADS = 1.96
 CHANCE = 0.05
+TIE = 1e-7
+"""Logarithms of two ways that are closer than this are of one number, rounded."""
 Bools = npt.NDArray[np.bool_]
 
 
@@ -63,11 +64,16 @@ def shares(what: str, layer: str, a: Bools, b: Bools) -> Iterator[Difference]:
 
 
 def exact(a: int, of_a: int, b: int, of_b: int) -> float:
-    """Fisher's exact test: how likely chance alone parts ``a + b`` hits as unevenly over ``of_a`` and ``of_b`` cases."""
-    hits, whole = a + b, of_a + of_b
-    ways = [comb(of_a, k) * comb(of_b, hits - k) for k in range(max(0, hits - of_b), min(hits, of_a) + 1)]
-    seen = comb(of_a, a) * comb(of_b, b)
-    return sum(n for n in ways if n <= seen) / comb(whole, hits)
+    """Fisher's exact test: how likely chance alone parts ``a + b`` hits as unevenly over ``of_a`` and ``of_b`` cases.
+
+    In logarithms, each way from the one before it: the ways of ten thousand hits are numbers of as many digits.
+    """
+    hits, least = a + b, max(0, a + b - of_b)
+    k = np.arange(least, min(hits, of_a), dtype=np.float64)
+    steps = np.log((of_a - k) * (hits - k)) - np.log((k + 1) * (of_b - hits + k + 1))
+    ways = np.concatenate([np.zeros(1), np.cumsum(steps)])
+    weight = np.exp(ways - ways.max())
+    return float(weight[ways <= ways[a - least] + TIE].sum() / weight.sum())
 
 
 def matched(
