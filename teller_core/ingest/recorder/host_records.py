@@ -6,17 +6,18 @@ time is when it ran again); ``I`` an instant: what happened to a request, the pr
 and marks.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from teller_core.data.records import Decision, Execution, Pause, Process, RequestFact
-from teller_core.data.trace import Lane, Origin
+from teller_core.data.trace import Lane, Layer, Origin
 from teller_core.ingest.decimals import count, few, whole
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import first_object, objects, text_of
-from teller_core.ingest.rows import Rows
+from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "host_records"
 KINDS = tuple("PXGLINM")
@@ -43,7 +44,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     Problems: ``bad_json``, ``bad_event`` (no time, thread or name), ``unknown_event`` (a ``ph`` of another version),
     ``bad_token_count``, and those that the recorder counted itself (``recorder_hook_error``, ...).
     """
-    found, rows = Found(), Rows()
+    found, rows = Found(), RowArrays()
     process = Process(place.host, pid_of(path) or 0)
     for row in objects(path):
         found.events += 1
@@ -61,7 +62,8 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         else:
             found.problems["unknown_event"] += 1
     found.processes.append(process._replace(role=_role(found)))
-    found.traces += rows.traces(Origin("host_records", "unix", host=place.host or None, pid=process.pid))
+    origin = Origin("host_records", "unix", host=place.host or None, pid=process.pid)
+    found.traces += rows.traces(origin, by_start=True)
     return found
 
 
@@ -74,7 +76,7 @@ def _role(found: Found) -> str:
     return "frontend" if any(fact.kind == "received" for fact in found.requests) else "unknown"
 
 
-def _span(found: Found, rows: Rows, process: Process, row: Row) -> None:
+def _span(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     dur = count(row.get("dur"))
     if dur is None:
         found.problems["bad_event"] += 1
@@ -114,7 +116,7 @@ def _decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
     )
 
 
-def _batch(found: Found, rows: Rows, process: Process, row: Row, dur: int) -> None:
+def _batch(found: Found, rows: RowArrays, process: Process, row: Row, dur: int) -> None:
     """A batch that transformers prepared: a decision. Where it prepared none, only the time it took is kept."""
     requests = _ids(row.get("reqs"))
     if row.get("ok") is False or not requests:
@@ -132,12 +134,12 @@ def _added(found: Found, process: Process, row: Row) -> None:
         found.requests.append(RequestFact(process, row["t"], 0, request, "prompt_tokens", prompt))
 
 
-def _collection(found: Found, rows: Rows, process: Process, row: Row) -> None:
+def _collection(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     dur = count(row.get("dur"))
     _pause(found, None if dur is None else Pause(process, row["tid"], row["t"], dur, "gc", count(row.get("gen"))))
 
 
-def _lag(found: Found, rows: Rows, process: Process, row: Row) -> None:
+def _lag(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     late = count(row.get("lag"))
     _pause(found, None if late is None else Pause(process, row["tid"], row["t"] - late, late, "thread_lag"))
 
@@ -158,7 +160,7 @@ def _pause(found: Found, pause: Pause | None) -> None:
     found.pauses.append(pause)
 
 
-def _instant(found: Found, rows: Rows, process: Process, row: Row) -> None:
+def _instant(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     kind = INSTANTS.get(row["name"])
     if row["name"] == "profile_stop":
         _profiler_stop(found, process, row)
@@ -174,7 +176,7 @@ def _instant(found: Found, rows: Rows, process: Process, row: Row) -> None:
         found.other["instant"] += 1
 
 
-def _range(found: Found, rows: Rows, process: Process, row: Row) -> None:
+def _range(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     dur = count(row.get("dur", 0))
     if dur is None:
         found.problems["bad_event"] += 1
@@ -183,11 +185,12 @@ def _range(found: Found, rows: Rows, process: Process, row: Row) -> None:
     _keep(rows, process, row, dur, "nvtx")
 
 
-def _keep(rows: Rows, process: Process, row: Row, dur: int, category: str = "call") -> None:
+def _keep(rows: RowArrays, process: Process, row: Row, dur: int, category: str = "call") -> None:
     said = {key: value for key, value in row.items() if key in ("err", "domain", "n", "ok") and value is not None}
     name = text_of(row["name"])
     lane = Lane(str(process.pid), str(row["tid"]), False)
-    rows.add(row["t"], dur, name, lane, category=category, args=said)
+    argument = json.dumps(said, sort_keys=True, default=str) if said else ""
+    rows.add(row["t"], dur, name, lane, category=category, layer=Layer.ENGINE, argument=argument)
 
 
 def _ids(value: object) -> tuple[str, ...]:
@@ -203,7 +206,7 @@ def _counts(found: Found, value: object) -> dict[str, int]:
     return good
 
 
-_READERS: dict[object, Callable[[Found, Rows, Process, Row], None]] = {
+_READERS: dict[object, Callable[[Found, RowArrays, Process, Row], None]] = {
     "X": _span,
     "G": _collection,
     "L": _lag,

@@ -5,6 +5,7 @@ monotonic ns, thread, domain, name, category, payload, id. ``T`` thread and ``K`
 ns, Unix ns, pid; five a second, so that the steering of the system's clock is followed.
 """
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from teller_core.ingest.decimals import LARGEST, whole
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import file_lines, text_of
-from teller_core.ingest.rows import Rows
+from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "nvtx_tsv"
 COLUMNS = {"A": 4, "B": 8, "E": 8, "S": 8, "F": 8, "I": 8, "T": 3, "K": 4}
@@ -147,7 +148,7 @@ class _Ranges:
 def _trace(
     found: Found, ranges: _Ranges, anchors: list[tuple[int, int]], names: dict[int, str], origin: Origin
 ) -> None:
-    rows = Rows()
+    rows = RowArrays()
     start = unix(np.array([r.start for r in ranges.done], dtype=np.int64), anchors)
     stop = unix(np.array([r.stop for r in ranges.done], dtype=np.int64), anchors)
     offsets: list[int] = [real - mono for mono, real in anchors]
@@ -163,8 +164,16 @@ def _trace(
         layer = Layer.COMMUNICATION if item.domain == "NCCL" else Layer.ENGINE
         lane = Lane(str(origin.pid), str(item.thread), False)
         kept = {key: value for key, value in said.items() if value}
-        rows.add(begin, max(0, end - begin), text_of(item.name, 256), lane, category=item.kind, layer=layer, args=kept)
-    found.traces += rows.traces(origin)
+        rows.add(
+            begin,
+            max(0, end - begin),
+            text_of(item.name, 256),
+            lane,
+            category=item.kind,
+            layer=layer,
+            argument=json.dumps(kept, sort_keys=True) if kept else "",
+        )
+    found.traces += rows.traces(origin, by_start=True)
 
 
 def unix(times: Int64, anchors: list[tuple[int, int]]) -> Int64:
