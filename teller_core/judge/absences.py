@@ -9,7 +9,7 @@ from teller_core.data.causes import cause
 from teller_core.data.report import EvidenceItem, Finding
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, SAMPLED, ms, rounded
-from teller_core.judge.waits import Firsts, firsts
+from teller_core.judge.first_causes import Firsts, firsts
 
 SURE = (COUNTED, SAMPLED, HINTED)
 """Confidence by how the first cause is known: collectives, point-to-point calls, a dump that is not there."""

@@ -6,9 +6,9 @@ from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.absences import SURE, went_on, what
 from teller_core.judge.evidence import Clue, cost, count
+from teller_core.judge.first_causes import Firsts, firsts
 from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene
-from teller_core.judge.waits import Firsts, firsts
 
 
 def rank_missing(scene: Scene) -> Clue | None:

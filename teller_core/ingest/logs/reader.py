@@ -20,7 +20,7 @@ from teller_core.ingest.logs.export import exported, is_export
 from teller_core.ingest.logs.facts import TELLERS, Line
 from teller_core.ingest.logs.patterns import Known, recognize, recognize_numbers
 from teller_core.ingest.logs.processes import process_of, settle_hosts
-from teller_core.ingest.logs.progress import without_progress
+from teller_core.ingest.logs.progress_bars import without_progress
 from teller_core.ingest.logs.story import Story
 from teller_core.ingest.logs.usual import Usual, find
 from teller_core.ingest.redact import MAX_SCANNED, MAX_TEXT, Cleaned, endless, shorten, strip, unclosed, visible

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from teller_core.data.spelled import ranks_of, spelled
 from teller_core.data.table import UNKNOWN
-from teller_core.judge.waits import firsts
+from teller_core.judge.first_causes import firsts
 from tests.core.ingest.nccl.flight_dumps import MS, START, dump, entry
 from tests.core.rebuild.recorded_ranks import judged, missing, recorded
 

@@ -10,7 +10,7 @@ import pytest
 from teller_core.data.records import Recording
 from teller_core.ingest.found import Place
 from teller_core.ingest.nccl.flight_recorder import read, sniff
-from teller_core.judge.waits import firsts
+from teller_core.judge.first_causes import firsts
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 from tests.core.rebuild.recorded_ranks import judged
