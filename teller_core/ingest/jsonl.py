@@ -79,6 +79,11 @@ def as_object(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def as_list(value: object) -> list[Any]:
+    """``value`` where it is a JSON list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def first_object(head: bytes) -> dict[str, Any] | None:
     """The JSON object on the first line of ``head`` that is not blank; None where it is not one, or is cut."""
     stripped = head.lstrip()

@@ -5,15 +5,15 @@ A record's ``request_start_ns`` is Unix time; its metrics are durations from the
 piece. ``x_request_id`` went to the server as a header, from which vLLM and others make the request's id.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from teller_core.data.records import ClientRecord
 from teller_core.ingest.decimals import LARGEST, NS_PER_MS, NS_PER_S, NS_PER_US, few, scaled, whole
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import as_object, first_object, objects, text_of
+from teller_core.ingest.jsonl import as_list, as_object, first_object, objects, text_of
 
 NAME = "aiperf"
 UNITS = {"ns": 1, "us": NS_PER_US, "ms": NS_PER_MS, "s": NS_PER_S, "sec": NS_PER_S}
@@ -74,7 +74,7 @@ def _times(metrics: Row, start: int) -> list[int]:
     if first is None:
         return []
     metric = as_object(metrics.get("inter_chunk_latency"))
-    gaps = [_scaled(metric, gap) for gap in _listed(metric.get("value"))]
+    gaps = [_scaled(metric, gap) for gap in as_list(metric.get("value"))]
     whole_gaps = [gap for gap in gaps if gap is not None and gap >= 0]
     if len(whole_gaps) < len(gaps) or start + first + sum(whole_gaps) >= LARGEST:
         return [start + first]
@@ -94,7 +94,3 @@ def _scaled(metric: Row, value: object) -> int | None:
 
 def _tokens(metrics: Row, name: str) -> int | None:
     return few(scaled(as_object(metrics.get(name)).get("value"), 1))
-
-
-def _listed(value: object) -> Iterable[object]:
-    return cast("list[object]", value) if isinstance(value, list) else ()

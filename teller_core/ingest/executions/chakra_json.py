@@ -6,7 +6,6 @@ as ``duration_micros`` of the protobuf.
 
 import json
 from pathlib import Path
-from typing import cast
 
 from teller_core.data.records import Process
 from teller_core.errors import FormatError
@@ -16,7 +15,7 @@ from teller_core.ingest.executions.execution_trace import TELL_EVERY, check_coun
 from teller_core.ingest.executions.nodes import name_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.json_stream import json_stream
-from teller_core.ingest.jsonl import as_object, text_of
+from teller_core.ingest.jsonl import as_list, as_object, text_of
 
 NAME = "chakra_json"
 SAID = ("is_cpu_op", "comm_type", "comm_size", "pg_name", "tid", "rf_id")
@@ -77,8 +76,7 @@ def _add(gathered: Gathered, value: object) -> None:
 
 
 def _ids(value: object) -> list[int]:
-    listed = cast("list[object]", value) if isinstance(value, list) else []
-    return [number for item in listed if (number := count(item)) is not None]
+    return [number for item in as_list(value) if (number := count(item)) is not None]
 
 
 def _text(value: object) -> str:

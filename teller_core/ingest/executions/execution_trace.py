@@ -15,7 +15,7 @@ from teller_core.ingest.decimals import count, whole
 from teller_core.ingest.executions.nodes import Collective, arguments, collective, name_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.json_stream import json_stream
-from teller_core.ingest.jsonl import as_object
+from teller_core.ingest.jsonl import as_list, as_object
 
 NAME = "execution_trace"
 MOST_NODES = 3_000_000
@@ -120,8 +120,7 @@ def _node(row: Row) -> OperatorNode | None:
 
 def _attributes(value: object) -> dict[str, object]:
     """The list of named attributes as one mapping."""
-    listed = cast("list[object]", value) if isinstance(value, list) else []
-    said = [as_object(item) for item in listed]
+    said = [as_object(item) for item in as_list(value)]
     return {name: item.get("value") for item in said if isinstance(name := item.get("name"), str)}
 
 

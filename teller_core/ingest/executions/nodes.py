@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from teller_core.ingest.decimals import LARGEST, whole
-from teller_core.ingest.jsonl import text_of
+from teller_core.ingest.jsonl import as_list, text_of
 
 MAX_INPUTS = 64
 """Inputs of one operator that are told."""
@@ -48,8 +48,8 @@ def name_of(value: object) -> str:
 def arguments(shapes: object, types: object, about: Collective | None = None) -> str:
     """JSON text of the arguments, empty where nothing is known of them."""
     said: dict[str, object] = {}
-    kinds = [_type(kind) for kind in _listed(types)[:MAX_INPUTS]]
-    dims = [_dims(shape) for shape in _listed(shapes)[:MAX_INPUTS]]
+    kinds = [_type(kind) for kind in as_list(types)[:MAX_INPUTS]]
+    dims = [_dims(shape) for shape in as_list(shapes)[:MAX_INPUTS]]
     if kinds and len(dims) == len(kinds):
         said |= {
             "Input Dims": [d if t not in ("Scalar", "ScalarList", "") else [] for d, t in zip(dims, kinds, strict=True)]
@@ -66,7 +66,7 @@ def arguments(shapes: object, types: object, about: Collective | None = None) ->
 
 def collective(name: str, values: object, types: object) -> Collective | None:
     """What :data:`COLLECTIVE` notes: the tensors, a sequence number, the group, the rank, the collective's name and more."""
-    given, kinds = _listed(values), [text_of(kind, 200) for kind in _listed(types)]
+    given, kinds = as_list(values), [text_of(kind, 200) for kind in as_list(types)]
     if name != COLLECTIVE or len(given) != len(kinds):
         return None
     words = [i for i, value in enumerate(given) if kinds[i] == "String" and WORD.fullmatch(text_of(value, 64))]
@@ -84,7 +84,7 @@ def collective(name: str, values: object, types: object) -> Collective | None:
 def _group(values: Sequence[object], at: int) -> str:
     """The group's name: in a list of name and description, or a number, somewhere before the collective's name."""
     for value in values[:at]:
-        named = _listed(value)
+        named = as_list(value)
         if named and isinstance(named[0], str):
             return text_of(named[0], 64)
     number = whole(values[at - 2]) if at >= 2 else None
@@ -97,7 +97,7 @@ def _tensors(value: object) -> Iterable[tuple[int, int]]:
     for _ in range(4 * MAX_TENSORS):
         if not waiting:
             return
-        item = _listed(waiting.pop())
+        item = as_list(waiting.pop())
         if len(item) >= 6 and all(type(part) is int for part in item[:5]) and isinstance(item[5], str):
             yield min(abs(int(item[3])), LARGEST >> 12), min(abs(int(item[4])), 64)
         else:
@@ -123,14 +123,10 @@ def _type(value: object) -> str:
 def _dims(value: object, depth: int = 0) -> list[Any]:
     """A shape or a list of shapes; what is no whole number is left out."""
     sizes: list[Any] = []
-    for item in _listed(value)[: MAX_TENSORS if depth == 0 else MAX_INPUTS]:
+    for item in as_list(value)[: MAX_TENSORS if depth == 0 else MAX_INPUTS]:
         if isinstance(item, list):
             if depth < 2:
                 sizes.append(_dims(cast("object", item), depth + 1))
         elif (size := whole(item)) is not None:
             sizes.append(size)
     return sizes
-
-
-def _listed(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -6,9 +6,9 @@ A step holds ``torch_frontend_ops``, these ``torch_backend_ops``, these ``runtim
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from teller_core.data.records import Execution, Process
 from teller_core.data.trace import NO_LINK, Lane, Layer, Origin
@@ -18,7 +18,7 @@ from teller_core.ingest.decimals import scaled
 from teller_core.ingest.executions.nodes import name_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.json_stream import Stream, json_stream
-from teller_core.ingest.jsonl import as_object, text_of
+from teller_core.ingest.jsonl import as_list, as_object, text_of
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "paper_sample"
@@ -106,7 +106,7 @@ class _Sample:
 
     def _operator(self, value: object, category: str, depth: int = 0) -> None:
         row = self._event(value, "op_name", category, Layer.OPERATOR)
-        below = list(_listed(row.get("torch_backend_ops")))
+        below = as_list(row.get("torch_backend_ops"))
         if depth < DEEPEST:
             for operator in below:
                 self._operator(operator, "torch_backend_op", depth + 1)
@@ -114,11 +114,11 @@ class _Sample:
             self.found.events += len(below)
             self.found.problems["too_deep"] += len(below)
         for member, kind in CALLS:
-            for call in _listed(row.get(member)):
+            for call in as_list(row.get(member)):
                 self._call(call, kind)
 
     def _call(self, value: object, category: str) -> None:
-        kernels = list(_listed(as_object(value).get("kernels")))
+        kernels = as_list(as_object(value).get("kernels"))
         self.links += bool(kernels)
         self._event(value, "name", category, Layer.RUNTIME, self.links if kernels else NO_LINK)
         for kernel in kernels:
@@ -161,7 +161,3 @@ def _ids(name: str) -> list[str]:
 
 def _engine(name: str) -> str:
     return next((engine for engine in ("vllm", "sglang") if name.startswith(engine)), "")
-
-
-def _listed(value: object) -> Iterator[object]:
-    yield from cast("list[object]", value) if isinstance(value, list) else []

@@ -4,14 +4,14 @@ Such documents come from a page or a query and are of bounded size; larger expor
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, cast
 
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.files.source import open_source
-from teller_core.ingest.jsonl import as_object
+from teller_core.ingest.jsonl import as_list, as_object
 from teller_core.ingest.logs.envelopes import row_in_envelope
 from teller_core.ingest.stamps import Head
 
@@ -66,13 +66,9 @@ def _rows(document: object) -> Iterator[Mapping[str, Any]]:
         yield from map(as_object, cast("list[object]", document))
         return
     top = as_object(document)
-    yield from map(as_object, _listed(top.get("events")))
-    for stream in _listed(as_object(top.get("data")).get("result")):
+    yield from map(as_object, as_list(top.get("events")))
+    for stream in as_list(as_object(top.get("data")).get("result")):
         labels = as_object(as_object(stream).get("stream"))
-        for value in _listed(as_object(stream).get("values")):
-            pair = _listed(value)
+        for value in as_list(as_object(stream).get("values")):
+            pair = as_list(value)
             yield {"timestamp": pair[0], "line": pair[1], "labels": labels} if len(pair) > 1 else {}
-
-
-def _listed(value: object) -> Sequence[object]:
-    return cast("list[object]", value) if isinstance(value, list) else ()

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from teller_core.ingest.decimals import unix_ns
 from teller_core.ingest.documents import documents
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import as_object, text_of
+from teller_core.ingest.jsonl import as_list, as_object, text_of
 from teller_core.ingest.metrics.keeping import keep, number
 
 NAME = "prometheus_json"
@@ -34,7 +34,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
             found.problems["failed_query" if answer else "bad_json"] += 1
             continue
         before = found.events
-        for series in _list(data.get("result")):
+        for series in as_list(data.get("result")):
             _series(found, as_object(series), path.name)
         if found.events == before:
             found.events += 1
@@ -61,12 +61,8 @@ def _series(found: Found, series: Any, file: str) -> None:
 
 def _readings(series: Any) -> Iterator[tuple[object, object]]:
     """(time, value) of a series: one, or many."""
-    pairs = [*_list(series.get("values")), *_list(series.get("histograms"))]
+    pairs = [*as_list(series.get("values")), *as_list(series.get("histograms"))]
     pairs += [series[key] for key in ("value", "histogram") if key in series]
     for pair in pairs:
-        both = _list(pair)
+        both = as_list(pair)
         yield (both[0], both[1]) if len(both) == 2 else (None, None)
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

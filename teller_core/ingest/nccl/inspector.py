@@ -7,13 +7,13 @@ and metadata stand once before the lines that they are about. Verbose records ha
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from teller_core.data.records import CollectiveFact, Process
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_US, count, scaled
 from teller_core.ingest.found import Found, Place, Progress
-from teller_core.ingest.jsonl import as_object, objects, text_of
+from teller_core.ingest.jsonl import as_list, as_object, objects, text_of
 
 NAME = "nccl_inspector"
 BODIES = ("coll_perf", "p2p_perf")
@@ -97,9 +97,7 @@ def _fact(about: _About, body: Mapping[str, Any], kind: str) -> CollectiveFact |
         return None
     name, peer = text_of(body.get(kind), 64), count(body.get("p2p_peer"))
     trace = as_object(body.get("event_trace_ts"))
-    channels = trace.get("kernel_events")
-    listed = cast("list[object]", channels) if isinstance(channels, list) else []
-    kernels = [as_object(channel) for channel in listed[:MOST_CHANNELS]]
+    kernels = [as_object(channel) for channel in as_list(trace.get("kernel_events"))[:MOST_CHANNELS]]
     started = [time for kernel in kernels if (time := _us(kernel.get("kernel_start_ts"))) != UNKNOWN]
     ended = [time for kernel in kernels if (time := _us(kernel.get("kernel_stop_ts"))) != UNKNOWN]
     return CollectiveFact(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from teller_core.ingest.decimals import scaled
-from teller_core.ingest.jsonl import as_object, text_of
+from teller_core.ingest.jsonl import as_list, as_object, text_of
 
 Row = Mapping[str, Any]
 
@@ -75,7 +75,7 @@ def kind_of(value: object) -> str:
 def key_values(value: object) -> dict[str, object]:
     """OTLP's list of keys and typed values as one mapping; a list of one text is that text, other lists are left."""
     said: dict[str, object] = {}
-    for entry in cast("list[object]", value)[:MAX_ATTRIBUTES] if isinstance(value, list) else ():
+    for entry in as_list(value)[:MAX_ATTRIBUTES]:
         if isinstance(entry, dict):
             pair = cast("Row", entry)
             key, typed = pair.get("key"), pair.get("value")
@@ -121,4 +121,4 @@ def moment(value: object, factor: int = 1) -> int | None:
 
 def rows(value: object) -> list[Row]:
     """The objects of a JSON list; anything else in it is an empty one."""
-    return [as_object(item) for item in cast("list[object]", value)] if isinstance(value, list) else []
+    return [as_object(item) for item in as_list(value)]
