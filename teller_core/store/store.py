@@ -59,7 +59,9 @@ class Store:
         path = Path(path)
         if not recognize(path):
             if read_only:
-                raise StoreError(f"the store {path.name!r}", "there is none yet", "Import something first, with `import`")
+                raise StoreError(
+                    f"the store {path.name!r}", "there is none yet", "Import something first, with `import`"
+                )
             create(path, migrate)
         store = cls(path, connect(path, read_only=read_only))
         if deadline_s is not None:
