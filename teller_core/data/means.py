@@ -22,6 +22,12 @@ def within_means(what: str) -> Generator[None]:
         yield
     except MemoryError:
         raise OutOfRoom(what, "memory ran out", FEWER) from None
+    except ImportError as error:
+        if "failed to map segment" not in str(error):
+            raise
+        raise OutOfRoom(
+            what, "memory ran out before all of the program was loaded", "Allow it more (ulimit -v)"
+        ) from None
     except OSError as error:
         if (refusal := short_of(what, error)) is None:
             raise

@@ -43,9 +43,9 @@ def scratch(beside: Path | None = None) -> Generator[Path]:
             held = _locked(folder)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
         if held >= 0:
-            os.close(held)
+            os.close(held)  # first: removing a folder opens it, and there may be no further file to be had
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(parent: Path) -> int:

@@ -17,6 +17,7 @@ from teller_core.ingest.files.planning import Group, hosts_of, is_bundle
 from teller_core.ingest.files.recognizing import (
     apart,
     bytes_of,
+    check_unchanged,
     content_id,
     format_of,
     hashed,
@@ -113,6 +114,7 @@ def _read(group: Group, nest: Nest | None, progress: Tell | None, how: How) -> R
                 gathered.add(_file_read(files, path, found), found)
                 bar.of(at)(bar.sizes[at])
                 trees += read.trees
+    check_unchanged(group)
     return Reading(gathered.finish(), trees)
 
 

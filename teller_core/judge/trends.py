@@ -17,6 +17,8 @@ LEAST_HALF = 4
 """Spans needed on each side of a class's middle to tell a slope from chance."""
 STEEPEST = 2.0
 """Attention over a prompt grows with the square of its tokens; nothing grows faster."""
+LOOKED_AT = 4096
+"""Characters of a name that are looked at: those of kernels reach a few thousand."""
 ATTENTION = re.compile(r"attention|attn|sdpa|flash|paged|fmha|\bmha\b", re.IGNORECASE)
 
 
@@ -42,7 +44,7 @@ def trends(group: Int32, value: Float32, step: Int32, *, cls: Int32, names: Sequ
 
     ``group``, ``value`` (log ns) and ``step`` a row; ``cls`` and ``names`` a group.
     """
-    attention = np.array([ATTENTION.search(name) is not None for name in names], dtype=np.bool_)
+    attention = np.array([ATTENTION.search(name, 0, LOOKED_AT) is not None for name in names], dtype=np.bool_)
     slope, pivot = np.full(len(cls), np.nan), np.full(len(cls), np.nan)
     trend = Trend(slope, pivot, np.zeros(len(cls), dtype=np.bool_), attention)
     for mine, covariate in trend.parts(classes):

@@ -20,6 +20,7 @@ from teller_core.ingest.files.source import (
     EXPANSION_GRACE,
     MAX_EXPANDED_BYTES,
     MAX_EXPANSION,
+    begin_of,
     expanded_head,
     open_source,
     read_head,
@@ -63,10 +64,10 @@ class Listing(NamedTuple):
 def is_archive(path: Path) -> bool:
     """Whether ``path`` is an archive. A file that cannot be read is none: whoever reads it says why."""
     try:
-        with path.open("rb") as file:
-            zipped = is_zip(file.read(4))
-        return zipped or is_tar(read_head(path, 512))
-    except (OSError, TellerError):
+        return is_zip(begin_of(path)) or is_tar(read_head(path, 512))
+    except OutOfRoom:
+        raise
+    except TellerError:
         return False
 
 

@@ -32,6 +32,8 @@ class Group(NamedTuple):
     """Files that were named themselves: one that cannot be read refuses the call."""
     hashes: Mapping[Path, str] = {}
     """sha256 hex of the files of a known format, where they have been taken: see :func:`recognizing.hashed`."""
+    seen: Mapping[Path, os.stat_result] = {}
+    """How those files that are in no archive looked when their hashes were taken."""
     packed: Mapping[Path, Packed] = {}
     """Files that are in an archive: their paths are made of that of the archive and theirs in it."""
 

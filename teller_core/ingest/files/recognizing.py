@@ -1,6 +1,7 @@
 """Which files of a capture are of a known format, and the id that their content gives it."""
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -103,12 +104,34 @@ def hashed(group: Group, tell: Tell | None = None) -> Group:
     plain = [path for path in known if path not in group.packed]
     hashes = {path: group.packed[path].hash for path in known if path in group.packed}
     try:
-        bar = Bar([path.name for path in plain], [path.stat().st_size for path in plain], tell)
+        seen = {path: path.stat() for path in plain}
+        bar = Bar([path.name for path in plain], [about.st_size for about in seen.values()], tell)
         hashes |= {path: _hash(path, bar.of(at)) for at, path in enumerate(plain)}
     except OSError as error:
         why = f"one of its files cannot be read ({error.strerror})"
         raise InputError(group.name, why, "Check its permissions") from None
-    return group._replace(hashes=hashes)
+    return group._replace(hashes=hashes, seen=seen)
+
+
+def check_unchanged(group: Group) -> None:
+    """Refuse a group of which a file has changed since its hashes were taken: the id would stand for what was not read. Files
+    that have grown are logs that are still written, and what was read of them stays true.
+
+    Errors: InputError.
+    """
+    for path, before in group.seen.items():
+        try:
+            now = path.stat()
+        except OSError:
+            now = None
+        same = now is not None and (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
+        if (
+            now is None
+            or not same
+            or now.st_size < before.st_size
+            or (now.st_size == before.st_size and now.st_mtime_ns != before.st_mtime_ns)
+        ):
+            raise InputError(path.name, "it changed while it was read", "Import it again when nobody changes it")
 
 
 def content_id(group: Group) -> str:
@@ -149,7 +172,9 @@ def _left_out(group: Group, path: Path, why: str) -> FileRead:
 def _hash(path: Path, progress: Callable[[int], None]) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(HASH_BLOCK):
+        left = os.fstat(file.fileno()).st_size  # a log that is still written has no end
+        while block := file.read(min(HASH_BLOCK, left)):
+            left -= len(block)
             digest.update(block)
             progress(file.tell())
     return digest.hexdigest()

@@ -5,15 +5,18 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
+from io import BytesIO, FileIO
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from isal import igzip, igzip_lib
 from zstandard import ZstdDecompressor, ZstdError
 
 from teller_core.data.means import short_of
-from teller_core.errors import FormatError, InputError, LimitError
+from teller_core.errors import FormatError, InputError, LimitError, TellerError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer as Buffer
 
 MAX_EXPANDED_BYTES = 64 << 30
 """No file is read beyond this many expanded bytes: some 200 million events."""
@@ -116,8 +119,7 @@ def open_source(path: Path) -> Generator[Source]:
     """
     with _open(path) as file:
         _check_whole(path, file)
-        head = file.read(4)
-        file.seek(0)
+        head = _begin(path, file)
         if not head:
             raise InputError(path.name, "the file is empty", "Name a file with content")
         with _expanded(path, file, head) as source:
@@ -139,8 +141,7 @@ def _expanded(path: Path, file: BinaryIO, head: bytes) -> Generator[Source]:
 
 def is_compressed(path: Path) -> bool:
     """Whether ``path`` is read through a decompressor. Errors: InputError."""
-    with _open(path) as file:
-        return file.read(4).startswith((GZIP, ZSTD))
+    return begin_of(path).startswith((GZIP, ZSTD))
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:
@@ -167,6 +168,45 @@ def read_whole(path: Path, most: int) -> bytes:
             if len(whole) > most:
                 raise LimitError(path.name, f"it is over {most >> 20} MiB", "Record or export less at once")
     return bytes(whole)
+
+
+class _AsOpened(FileIO):
+    """A file as long as it was when it was opened: whoever reads what is still written would never come to its end."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._size = os.fstat(self.fileno()).st_size
+
+    def _left(self) -> int:
+        return max(0, self._size - self.tell())
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = self._left()
+        return super().read(left if size is None or size < 0 else min(size, left)) or b""
+
+    def readinto(self, buffer: "Buffer", /) -> int:
+        return super().readinto(memoryview(buffer).cast("B")[: self._left()]) or 0
+
+
+def begin_of(path: Path) -> bytes:
+    """The first four bytes of ``path`` as stored, fewer where it has fewer. Errors: InputError; OutOfRoom."""
+    with _open(path) as file:
+        return _begin(path, file)
+
+
+def _begin(path: Path, file: BinaryIO) -> bytes:
+    """The first four bytes of ``file``, which is left at its beginning. Errors: InputError; OutOfRoom."""
+    try:
+        head = file.read(4) or b""
+        file.seek(0)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return head
+
+
+def _unreadable(path: Path, error: OSError) -> TellerError:
+    why = f"it cannot be read ({error.strerror})"
+    return short_of(path.name, error) or InputError(path.name, why, "Check its permissions, and the disk")
 
 
 def _check_whole(path: Path, file: BinaryIO) -> None:
@@ -197,10 +237,8 @@ def _open(path: Path) -> BinaryIO:
         if path.exists() and not path.is_file():
             what = "a directory" if path.is_dir() else "no regular file"
             raise InputError(path.name or str(path), f"it is {what}", "Name a file")
-        return path.open("rb", buffering=0)
+        return cast(BinaryIO, _AsOpened(path))
     except FileNotFoundError:
         raise InputError(path.name, "there is no such file", "Check the path") from None
     except OSError as error:
-        if (refusal := short_of(path.name, error)) is not None:
-            raise refusal from None
-        raise InputError(path.name, f"it cannot be read ({error.strerror})", "Check its permissions") from None
+        raise _unreadable(path, error) from None

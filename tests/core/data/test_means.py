@@ -18,6 +18,7 @@ from teller_core.errors import OutOfRoom
         (OSError(errno.ENOSPC, "x"), "there is no room on the disk"),
         (OSError(errno.EDQUOT, "x"), "there is no room on the disk"),
         (BlockingIOError(errno.EAGAIN, "x"), "memory or processes ran out"),
+        (ImportError("libx.so: failed to map segment from shared object"), "memory ran out before all"),
         (OSError(errno.EMFILE, "x"), "no further file may be opened"),
     ],
 )
@@ -26,7 +27,7 @@ def test_what_ran_out_is_told_in_one_line(error: Exception, said: str) -> None:
         raise error
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "x"), OSError("x"), ZeroDivisionError()])
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "x"), OSError("x"), ImportError("x"), ZeroDivisionError()])
 def test_other_errors_stay_what_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, within_means("r0"):
         raise error

@@ -1,18 +1,21 @@
 """Files are opened by content, read in bounded pieces, and refused in one line."""
 
+import errno
 import gzip
 import os
 import re
 import time
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from teller_core.errors import FormatError, InputError, LimitError, TellerError
+from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, TellerError
 from teller_core.ingest.files import source
 from teller_core.ingest.files.planning import plan
+from teller_core.ingest.files.recognizing import check_unchanged
 from teller_core.ingest.files.source import open_source, read_head
 from teller_core.ingest.kineto.reader import read, sniff
 from teller_core.ingest.reading import hashed
@@ -124,6 +127,54 @@ def test_what_is_no_trace_is_refused_with_the_reason(tmp_path: Path, content: by
     path = tmp_path / "trace.json"
     path.write_bytes(content)
     assert reason in refusal(path)
+
+
+def test_a_file_that_the_system_fails_to_read_is_refused_and_no_fault_of_ours(tmp_path: Path) -> None:
+    class Failing(BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(self.code, os.strerror(self.code))
+
+        code = errno.EIO
+
+    with pytest.raises(InputError, match=r"x: it cannot be read \(Input/output error\)"):
+        source._begin(Path("x"), Failing())
+    Failing.code = errno.ENOMEM
+    with pytest.raises(OutOfRoom):
+        source._begin(Path("x"), Failing())
+
+
+def test_a_file_that_grows_while_it_is_read_ends_where_it_ended_when_it_was_opened(tmp_path: Path) -> None:
+    for pack in (bytes, gzip.compress):
+        path = tmp_path / "server.log"
+        path.write_bytes(pack(b"a line\n" * 100))
+        with open_source(path) as opened:
+            with path.open("ab") as other:
+                other.write(pack(b"another\n" * 100))
+            assert opened.take(10_000) == b"a line\n" * 100
+
+
+@pytest.mark.parametrize("how", ["cut", "replaced", "rewritten", "gone"])
+def test_what_changes_between_hash_and_end_is_refused_and_a_log_that_grows_is_not(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "run" / "trace.json"
+    path.parent.mkdir()
+    path.write_bytes(TRACE)
+    (group,) = plan([path.parent])
+    group = hashed(group)
+    with path.open("ab") as file:
+        file.write(b"\n")
+    check_unchanged(group)
+    if how == "cut":
+        os.truncate(path, 100)
+    elif how == "rewritten":
+        path.write_bytes(TRACE[::-1])
+        os.utime(path, ns=(1, 1))
+    elif how == "replaced":
+        (tmp_path / "other").write_bytes(TRACE * 2)
+        (tmp_path / "other").rename(path)
+    else:
+        path.unlink()
+    with pytest.raises(InputError, match="it changed while it was read"):
+        check_unchanged(group)
 
 
 def test_ten_gigabytes_of_nothing_are_refused_at_once(tmp_path: Path) -> None:
