@@ -109,6 +109,12 @@ def _peer_environment(folder: Path) -> Path:
     return venv
 
 
+def environment() -> dict[str, str]:
+    """One thread, and modules compiled once: pip compiles the peers', and a checkout's are when it is first run."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HTA_DISABLE_NS_ROUNDING": "1"}
+
+
 class Cost(NamedTuple):
     """CPU seconds of a whole process, those without start-up, and its peak memory in MB."""
 
@@ -123,7 +129,7 @@ def cost(command: list[str]) -> Cost | None:
         pid = os.posix_spawnp(
             command[0],
             command,
-            {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "HTA_DISABLE_NS_ROUNDING": "1"},
+            environment(),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, said.fileno(), 1),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
