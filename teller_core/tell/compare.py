@@ -16,7 +16,15 @@ from teller_core.data.capture import Capture
 from teller_core.data.report import CompareReport, Difference, WhyReport
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Float64, Int32
-from teller_core.tell.compare_intervals import ENOUGH, SURE_SPREADS, TAIL_ENOUGH, matched, medians, rounded, shares
+from teller_core.tell.compare_intervals import (
+    ENOUGH,
+    SURE_SPREADS,
+    TAIL_ENOUGH,
+    difference,
+    matched,
+    medians,
+    shares,
+)
 from teller_core.tell.compare_operators import compare_operators
 from teller_core.tell.compare_windows import Window, compare_windows
 from teller_core.tell.names import shorten
@@ -261,17 +269,8 @@ def _single(what: str, before: int, after: int, *, peers: int = 0, spread: float
     reach = float(np.exp(SURE_SPREADS * np.sqrt(2) * spread)) if spread and ratio is not None else None
     low = ratio / reach if ratio is not None and reach is not None else None
     high = ratio * reach if ratio is not None and reach is not None else None
-    return Difference(
-        what=what,
-        layer="request",
-        before=None if before == UNKNOWN else rounded(before / 1e6),
-        after=None if after == UNKNOWN else rounded(after / 1e6),
-        unit="ms",
-        ratio=None if ratio is None else round(ratio, 3),
-        low=None if low is None else round(low, 3),
-        high=None if high is None else round(high, 3),
-        sure=low is not None and high is not None and peers >= ENOUGH and not low <= 1 <= high,
-    )
+    sides = None if before == UNKNOWN else before / 1e6, None if after == UNKNOWN else after / 1e6
+    return difference(what, "request", sides, unit="ms", ratio=ratio, bounds=(low, high), enough=peers >= ENOUGH)
 
 
 def _counts(before: RequestView, after: RequestView) -> Iterator[Difference]:

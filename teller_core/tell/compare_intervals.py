@@ -22,6 +22,34 @@ TIE = 1e-7
 Bools = npt.NDArray[np.bool_]
 
 
+def difference(
+    what: str,
+    layer: str,
+    sides: tuple[float | None, float | None],
+    *,
+    unit: str,
+    ratio: float | None,
+    bounds: tuple[float | None, float | None] = (None, None),
+    enough: bool = True,
+) -> Difference:
+    """The difference of the ``sides``, before and after, as it is shown. Sure where ``enough`` was measured and the ``bounds`` of
+    the ratio, as shown, leave 1 out.
+    """
+    before, after = (None if side is None else rounded(side) for side in sides)
+    low, high = (None if bound is None else round(float(bound), 3) for bound in bounds)
+    return Difference(
+        what=what,
+        layer=layer,
+        before=before,
+        after=after,
+        unit=unit,
+        ratio=None if ratio is None else round(float(ratio), 3),
+        low=low,
+        high=high,
+        sure=enough and low is not None and high is not None and not low <= 1 <= high,
+    )
+
+
 def medians(what: str, layer: str, a: Float64, b: Float64, *, unit: str, q: float = 0.5) -> Iterator[Difference]:
     """The difference of two medians (or other quantiles) with its interval; nothing where one side is empty."""
     if not len(a) or not len(b):
@@ -29,17 +57,8 @@ def medians(what: str, layer: str, a: Float64, b: Float64, *, unit: str, q: floa
     before, after = float(np.quantile(a, q)), float(np.quantile(b, q))
     low, high = _bounds(a, b, q)
     enough = min(len(a), len(b)) >= (ENOUGH if q == 0.5 else TAIL_ENOUGH)
-    yield Difference(
-        what=what,
-        layer=layer,
-        before=rounded(before),
-        after=rounded(after),
-        unit=unit,
-        ratio=round(after / before, 3) if before > 0 else None,
-        low=low,
-        high=high,
-        sure=enough and low is not None and high is not None and not low <= 1 <= high,
-    )
+    ratio = after / before if before > 0 else None
+    yield difference(what, layer, (before, after), unit=unit, ratio=ratio, bounds=(low, high), enough=enough)
 
 
 def shares(what: str, layer: str, a: Bools, b: Bools) -> Iterator[Difference]:
@@ -86,17 +105,9 @@ def matched(
     middle, below, above = float(share @ logs[:, 0]), *(float(np.hypot.reduce(share * logs[:, i])) for i in (1, 2))
     low, high = np.exp(middle - below), np.exp(middle + above)
     before, after = (float(np.average([np.median(p[i]) for p in pairs], weights=weight)) for i in (0, 1))
-    return Difference(
-        what=what,
-        layer=layer,
-        before=rounded(before),
-        after=rounded(after),
-        unit=unit,
-        ratio=round(float(np.exp(middle)), 3),
-        low=round(float(low), 3),
-        high=round(float(high), 3),
-        sure=bool(weight.sum() >= ENOUGH and not low <= 1 <= high),
-    )
+    enough = bool(weight.sum() >= ENOUGH)
+    ratio = float(np.exp(middle))
+    return difference(what, layer, (before, after), unit=unit, ratio=ratio, bounds=(low, high), enough=enough)
 
 
 def _bounds(a: Float64, b: Float64, q: float) -> tuple[float | None, float | None]:
@@ -104,7 +115,7 @@ def _bounds(a: Float64, b: Float64, q: float) -> tuple[float | None, float | Non
     if min(float(a.min()), float(b.min())) <= 0:
         return None, None
     middle, below, above = _log_ratio(a, b, q)
-    return round(float(np.exp(middle - below)), 3), round(float(np.exp(middle + above)), 3)
+    return float(np.exp(middle - below)), float(np.exp(middle + above))
 
 
 def _log_ratio(a: Float64, b: Float64, q: float) -> tuple[float, float, float]:
@@ -131,18 +142,9 @@ def means(what: str, layer: str, a: Float64, b: Float64, *, unit: str) -> Iterat
     low = high = None
     if before > 0 and after > 0:
         error = float(np.hypot(_error(a) / before, _error(b) / after))
-        low, high = (round(after / before * float(np.exp(way * SURE_SPREADS * error)), 3) for way in (-1, 1))
-    yield Difference(
-        what=what,
-        layer=layer,
-        before=rounded(before),
-        after=rounded(after),
-        unit=unit,
-        ratio=round(after / before, 3) if before > 0 else None,
-        low=low,
-        high=high,
-        sure=min(len(a), len(b)) >= ENOUGH and low is not None and high is not None and not low <= 1 <= high,
-    )
+        low, high = (after / before * float(np.exp(way * SURE_SPREADS * error)) for way in (-1, 1))
+    ratio, enough = after / before if before > 0 else None, min(len(a), len(b)) >= ENOUGH
+    yield difference(what, layer, (before, after), unit=unit, ratio=ratio, bounds=(low, high), enough=enough)
 
 
 def _error(value: Float64) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from teller_core.data.assessment import Baselines
 from teller_core.data.report import Difference
 from teller_core.data.trace import Layer
+from teller_core.tell.compare_intervals import difference
 from teller_core.tell.names import shorten
 
 OPERATORS = 12
@@ -82,17 +83,8 @@ def _differences(key: tuple[str, str], a: _Added | None, b: _Added | None, *, la
         low, high = ratio * np.exp(-SURE_SPREADS * error), ratio * np.exp(SURE_SPREADS * error)
     enough = a is not None and b is not None and min(a.seen, b.seen) >= ENOUGH
     layer = Layer(some.layer).name.lower()
-    yield Difference(
-        what=what,
-        layer=layer,
-        before=None if a is None else round(a.ns / 1e6, 6),
-        after=None if b is None else round(b.ns / 1e6, 6),
-        unit="ms",
-        ratio=None if ratio is None else round(ratio, 3),
-        low=None if low is None else round(float(low), 3),
-        high=None if high is None else round(float(high), 3),
-        sure=enough and low is not None and high is not None and not low <= 1 <= high,
-    )
+    sides = None if a is None else a.ns / 1e6, None if b is None else b.ns / 1e6
+    yield difference(what, layer, sides, unit="ms", ratio=ratio, bounds=(low, high), enough=enough)
     if not layers and a and b and a.calls > 0 and not 1 / MORE_CALLS < b.calls / a.calls < MORE_CALLS:
         yield Difference(
             what=f"calls of {shorten(name)} in {where}",

@@ -18,7 +18,15 @@ from teller_core.data.report import Difference
 from teller_core.data.table import Float64, Int64
 from teller_core.data.trace import KERNEL_CATEGORIES, Layer
 from teller_core.data.tree import Tree
-from teller_core.tell.compare_intervals import ENOUGH, SURE_SPREADS, matched, means, medians, order_interval, rounded
+from teller_core.tell.compare_intervals import (
+    ENOUGH,
+    SURE_SPREADS,
+    difference,
+    matched,
+    means,
+    medians,
+    order_interval,
+)
 from teller_core.tell.names import shorten
 
 PARTS = 24
@@ -170,17 +178,9 @@ def _started(
     middle, low, high = order_interval(np.log(counts[:, 1] / counts[:, 0] * (lengths[0] / lengths[1])), 0.5)
     cut = SURE_SPREADS * CUT * float(np.hypot(*(ranks / np.median(counts, axis=0))))
     below, above = float(np.hypot(middle - low, cut)), float(np.hypot(high - middle, cut))
-    yield Difference(
-        what="kernels started",
-        layer="kernel",
-        before=rounded(float(rates[0].mean())),
-        after=rounded(float(rates[1].mean())),
-        unit="a ms",
-        ratio=round(float(np.exp(middle)), 3),
-        low=round(float(np.exp(middle - below)), 3),
-        high=round(float(np.exp(middle + above)), 3),
-        sure=not middle - below <= 0 <= middle + above,
-    )
+    sides = float(rates[0].mean()), float(rates[1].mean())
+    bounds = float(np.exp(middle - below)), float(np.exp(middle + above))
+    yield difference("kernels started", "kernel", sides, unit="a ms", ratio=float(np.exp(middle)), bounds=bounds)
 
 
 def _together(side: Sequence[Window]) -> dict[Key, Float64]:
