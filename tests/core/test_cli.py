@@ -304,8 +304,8 @@ def test_a_terminal_gets_colors_unless_they_are_declined() -> None:
     program = (
         "import sys; sys.path[:0] = []\n"
         "from teller_core.tell.layout import Style\n"
-        "from teller_core.cli import _style\n"
-        "print(_style())"
+        "from teller_core.cli.speech import style\n"
+        "print(style())"
     )
     for declined in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
         ours, theirs = os.openpty()

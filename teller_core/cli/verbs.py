@@ -1,0 +1,74 @@
+"""What the command line asks of the core, and where captures are kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from teller_core.errors import InputError
+
+if TYPE_CHECKING:
+    from teller_core.data.report import (
+        CapturesReport,
+        CompareReport,
+        ImportReport,
+        OperatorReport,
+        SliceReport,
+        SlowReport,
+        WhyReport,
+    )
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """What both mouths of TELLER, this one and the MCP server, ask of the core. Each raises TellerError."""
+
+    open_store: Callable[[Path, bool, float | None], AbstractContextManager[Any]]
+    """The store at a path; whether it is only read, and then must be there; and after how many seconds it refuses."""
+    import_paths: "Callable[..., ImportReport]"
+    list_captures: "Callable[..., CapturesReport]"
+    slow: "Callable[..., SlowReport]"
+    why: "Callable[..., WhyReport]"
+    causal_slice: "Callable[..., SliceReport]"
+    explain_operator: "Callable[..., OperatorReport]"
+    compare: "Callable[..., CompareReport]"
+
+
+def pipeline_verbs() -> Verbs:
+    """The verbs of the core. Loading them takes a moment: call this when the first answer is wanted."""
+    from teller_core import answers
+    from teller_core.store.store import Store
+
+    return Verbs(
+        open_store=lambda path, read_only, deadline: Store.open(path, read_only=read_only, deadline_s=deadline),
+        import_paths=_read_into,
+        list_captures=answers.list_captures,
+        slow=answers.slow,
+        why=answers.why,
+        causal_slice=answers.causal_slice,
+        explain_operator=answers.explain_operator,
+        compare=answers.compare,
+    )
+
+
+def _read_into(paths: Sequence[Path], store: Any, **how: Any) -> "ImportReport":
+    from teller_core.pipeline import import_paths
+
+    return import_paths(paths, store, **how)
+
+
+def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:
+    """The database to use: ``named``, else TELLER_DB, else one in the user's data folder, which is made for its user alone."""
+    if named is not None:
+        return named
+    if environment.get("TELLER_DB"):
+        return Path(environment["TELLER_DB"])
+    data = Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    folder = data / "teller"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"its folder cannot be made ({error.strerror})"
+        raise InputError("the default database", why, "Name another one with --db FILE") from None
+    return folder / "teller.db"
