@@ -1,0 +1,84 @@
+"""The file by which the recorder asks the processes of a service for a window of their profiler.
+
+``PROFILE`` in the capture's folder holds words: the longest time in seconds, then ``steps=N``, ``events=N``,
+``reason=WORD`` and ``shapes``. Every process that has torch opens a window when the file is new, and closes it when the
+first bound is met or the file is gone.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from teller_core.errors import InputError
+
+REASONS = ("start", "time", "signal", "slow", "mcp", "call")
+MOST_SECONDS, MOST_STEPS, MOST_EVENTS = 600.0, 100_000, 2_000_000
+
+
+@dataclass(frozen=True)
+class Window:
+    """Bounds of one window; the first that is met ends it. Shapes make every event twice as dear."""
+
+    seconds: float = 5.0
+    steps: int | None = 10
+    events: int | None = 50_000
+    shapes: bool = False
+
+
+class Asked(NamedTuple):
+    """One window that was asked for: when (Unix ns), why (one of ``REASONS``) and, if slow, for which request."""
+
+    when: int
+    reason: str
+    request: str
+    window: Window
+
+    def record(self) -> dict[str, object]:
+        """What ``bundle.json`` keeps of it."""
+        how = self.window
+        bounds = {"seconds": how.seconds, "steps": how.steps, "events": how.events, "shapes": how.shapes}
+        return {"when_ns": self.when, "reason": self.reason, "request": self.request, **bounds}
+
+
+def ask(cap: Path, how: Window, reason: str = "call") -> None:
+    """Ask every process that records into ``cap`` for a window. Raises InputError where a bound is out of range."""
+    _check(how)
+    words = [
+        f"{how.seconds:g}",
+        f"steps={how.steps}" if how.steps else "",
+        f"events={how.events}" if how.events else "",
+    ]
+    words += [f"reason={reason}", "shapes" if how.shapes else ""]
+    hidden = cap / f".PROFILE-{reason}"
+    try:
+        hidden.write_text(" ".join(filter(None, words)))
+        hidden.replace(cap / "PROFILE")
+    except OSError as error:
+        why = (error.strerror or "it cannot be written").lower()
+        raise InputError("The folder of the capture", why, "Name the folder of a capture that is running") from None
+
+
+def close(cap: Path) -> None:
+    """End the window that was asked for, before its bounds are met."""
+    (cap / "PROFILE").unlink(missing_ok=True)
+
+
+def asked_in(cap: Path) -> tuple[int, str] | None:
+    """When (Unix ns) and why the last window was asked for, or None where none was or it was closed."""
+    path = cap / "PROFILE"
+    try:
+        when, words = path.stat().st_mtime_ns, path.read_text("utf-8", "replace").split()
+    except OSError:
+        return None
+    said = next((word.removeprefix("reason=") for word in words if word.startswith("reason=")), "call")
+    return when, said if said in REASONS else "call"
+
+
+def _check(how: Window) -> None:
+    for name, value, most in (
+        ("seconds", how.seconds, MOST_SECONDS),
+        ("steps", how.steps, MOST_STEPS),
+        ("events", how.events, MOST_EVENTS),
+    ):
+        if value is not None and not 0 < value <= most:
+            raise InputError(f"The {name} of a window", f"it is not between 0 and {most:g}", "Ask for a smaller window")
