@@ -31,7 +31,9 @@ class Steps:
     Four times, int64 ns, UNKNOWN where not recorded: ``scheduled`` (the scheduler had decided), ``launched`` (a worker
     began), ``finished`` (the last device or CPU work ended), ``delivered`` (its tokens left the engine: an iteration line
     bounds it from above). Counts int32, -1 where not known. ``kv_usage`` float64, 0 to 1, NaN where not known.
-    ``mapping`` uint8, a :class:`Mapping`. ``confidence`` float64 of an inferred mapping, 1 for recorded.
+    ``mapping`` uint8, a :class:`Mapping`. ``confidence`` float64 of an inferred mapping, 1 for recorded. ``elapsed`` int64 ns:
+    how long its line says that it took, where nothing but that line times it, else UNKNOWN; ``launched`` and ``finished`` are
+    then placed by it, where the stamps allow.
     """
 
     engine: Int32
@@ -51,6 +53,7 @@ class Steps:
     """Requests evicted when this step was scheduled."""
     mapping: UInt8
     confidence: Float64
+    elapsed: Int64
 
     def check(self) -> None:
         """Raise ValueError where columns differ in length or a step's times run backwards."""

@@ -17,6 +17,8 @@ Mask = npt.NDArray[np.bool_]
 
 COVERED = 0.9
 """A number of the work is used where at least this share of the steps knows it; the others then have no expectation."""
+SECOND = 1_000_000_000
+"""A time that is a multiple of this was stamped by a clock of whole seconds."""
 OBSERVER = ("profiler_stop",)
 """Pauses that the recorder itself made: steps that meet them teach nothing."""
 
@@ -44,19 +46,21 @@ class StepModel:
 
 def over(capture: Capture) -> Int64:
     """int64 ns a step: its end, or the end of the last of its requests where that came first: an engine that waits for new
-    requests is not at work. UNKNOWN where neither is known.
+    requests is not at work. UNKNOWN where neither is known. An end of whole seconds, and a step that its line times, are not
+    set against one another.
     """
     end, served = capture.steps.end(), capture.participation
     last = np.full(len(end), UNKNOWN, dtype=np.int64)
     done = capture.requests.end()[served.request]
-    np.maximum.at(last, served.step, np.where(done != UNKNOWN, done, np.iinfo(np.int64).max))
-    return np.where((last != UNKNOWN) & (end != UNKNOWN) & (last > capture.steps.begin()), np.minimum(end, last), end)
+    np.maximum.at(last, served.step, np.where((done != UNKNOWN) & (done % SECOND != 0), done, np.iinfo(np.int64).max))
+    cut = (last != UNKNOWN) & (end != UNKNOWN) & (last > capture.steps.begin()) & (capture.steps.elapsed == UNKNOWN)
+    return np.where(cut, np.minimum(end, last), end)
 
 
 def took(steps: Steps, end: Int64) -> Int64:
     """int64 ns: what each step added to its engine's time: until ``end``, from its begin or from the end of the step before it
-    where they overlap. Where nobody recorded its begin, from the end of the step before, if it continues requests of that
-    step. UNKNOWN where that cannot be said.
+    where they overlap. Where nobody recorded its begin, what its line says that it took, else from the end of the step before, if
+    it continues requests of that step. UNKNOWN where that cannot be said.
     """
     begin = steps.begin()
     out = np.full(len(end), UNKNOWN, dtype=np.int64)
@@ -67,7 +71,7 @@ def took(steps: Steps, end: Int64) -> Int64:
         continues = steps.generation_requests[mine] > 0
         since = np.where(begin[mine] != UNKNOWN, np.maximum(begin[mine], before), np.where(continues, before, UNKNOWN))
         out[mine] = np.where((since != UNKNOWN) & (end[mine] > since), end[mine] - since, UNKNOWN)
-    return out
+    return np.where((begin == UNKNOWN) & (steps.elapsed != UNKNOWN), steps.elapsed, out)
 
 
 def watched(steps: Steps, pauses: Pauses) -> Mask:

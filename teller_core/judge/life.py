@@ -7,11 +7,9 @@ import numpy as np
 
 from teller_core.data.steps import Mapping, Role
 from teller_core.data.table import UNKNOWN, Int32, Int64, UInt8
+from teller_core.judge.expectations import SECOND
 from teller_core.judge.intervals import EMPTY, Spans, union
 from teller_core.judge.prepare import Case, Engine
-
-SECOND = 1_000_000_000
-"""A time that is a multiple of this was stamped by a clock of whole seconds."""
 
 
 @dataclass(frozen=True)

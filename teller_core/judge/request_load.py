@@ -208,7 +208,9 @@ def _cadence(capture: Capture, expectations: StepExpectations, engine: int) -> _
     at[mine] = np.arange(len(mine))
     taken, expected = expectations.took[mine], expectations.expected[mine]
     known = (taken != UNKNOWN) & (expected != UNKNOWN)
-    begun = np.where(begin[mine] != UNKNOWN, begin[mine], np.where(known, end[mine] - taken, UNKNOWN))
+    # An end that a line bounds to a second does not say when a step of milliseconds began.
+    told = known & (steps.elapsed[mine] == UNKNOWN)
+    begun = np.where(begin[mine] != UNKNOWN, begin[mine], np.where(told, end[mine] - taken, UNKNOWN))
     sums = [np.append(0, np.cumsum(np.where(known, column, 0))) for column in (taken, expected)]
     return _Cadence(at, begun, sums[0], sums[1], np.append(0, np.cumsum(known)))
 

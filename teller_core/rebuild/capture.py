@@ -28,6 +28,7 @@ from teller_core.rebuild.disagreements import disagreements, stalled
 from teller_core.rebuild.engines import Life, Place, lives
 from teller_core.rebuild.inferred import inferred_members
 from teller_core.rebuild.line_of_steps import Slot
+from teller_core.rebuild.line_times import placed_by_lines
 from teller_core.rebuild.operators import with_operators
 from teller_core.rebuild.ranks import Ranked, Traced, build_ranks, clocks_apart, facts_by_rank, trace_places
 from teller_core.rebuild.readings import build_readings
@@ -76,7 +77,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         engine=recording.engine,
         files=recording.files,
         ranks=ranks,
-        steps=steps,
+        steps=placed_by_lines(recording, joined.slots, steps),
         work=work,
         requests=requests,
         participation=participation(members, guessed),

@@ -53,6 +53,7 @@ def untimed_steps(
         ),
         mapping=np.zeros(size, dtype=np.uint8),
         confidence=np.zeros(size, dtype=np.float64),
+        elapsed=np.array([_elapsed(line, slot) for line, slot in zip(lines, slots, strict=True)], dtype=np.int64),
     )
 
 
@@ -91,8 +92,17 @@ def _delivered(recording: Recording, slot: Slot) -> int:
     line = recording.iterations[slot.iteration]
     if line.before or not known(line.time) or not known(line.resolution):
         return UNKNOWN
-    timed = slot.decision >= 0 or bool(slot.executions) or bool(slot.names)
-    return UNKNOWN if timed and line.resolution > FINE_NS else line.time + line.resolution
+    return UNKNOWN if _timed(slot) and line.resolution > FINE_NS else line.time + line.resolution
+
+
+def _elapsed(line: Iteration | None, slot: Slot) -> int:
+    """How long its line says that it took, of a step that nothing else times."""
+    return UNKNOWN if line is None or line.elapsed is None or line.before or _timed(slot) else line.elapsed
+
+
+def _timed(slot: Slot) -> bool:
+    """Whether something besides a line tells when the step was."""
+    return slot.decision >= 0 or bool(slot.executions) or bool(slot.names)
 
 
 def with_work(steps: Steps, work: StepWork, problems: Counter[str]) -> Steps:

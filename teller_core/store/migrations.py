@@ -105,6 +105,11 @@ def m006_meetings(db: "Database") -> None:
     _create_part(db, "meetings", columns + ", kept int")
 
 
+def m007_elapsed(db: "Database") -> None:
+    """How long a line says that its step took."""
+    db.table("steps").add_column("elapsed", int)
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -113,6 +118,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m004_absences,
     m005_readings,
     m006_meetings,
+    m007_elapsed,
 )
 
 

@@ -189,6 +189,7 @@ def steps_table(steps: Sequence[Work], begin: np.ndarray, end: np.ndarray) -> St
         preempted=np.zeros(n, dtype=np.int32),
         mapping=np.zeros(n, dtype=np.uint8),
         confidence=np.zeros(n),
+        elapsed=np.full(n, UNKNOWN),
     )
 
 

@@ -220,6 +220,7 @@ def _steps(steps: list[_Step], mapped: bool) -> Steps:
         preempted=np.array([s.evicted for s in steps], np.int32),
         mapping=np.full(n, Mapping.RECORDED if mapped else Mapping.UNKNOWN, np.uint8),
         confidence=np.ones(n),
+        elapsed=np.full(n, UNKNOWN),
     )
 
 
