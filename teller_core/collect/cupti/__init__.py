@@ -1,0 +1,1 @@
+"""CUPTI on NVIDIA GPUs: what its records look like, and windows of them."""

@@ -1,0 +1,79 @@
+/* What the parts of the CUPTI half share: the layout of records, CUPTI's functions, the file of a window.
+ * Numbers of kinds, results and functions' signatures are those of CUPTI's documentation. */
+#ifndef TELLER_CUPTI_H
+#define TELLER_CUPTI_H
+#include "teller_inject.h"
+
+enum { KINDS = 64, FIELDS = 32, STAGE = 256 << 10, MOST_CHOSEN = 512 };
+enum { DRIVER = 4, RUNTIME = 5, KERNEL = 10, GRAPH = 51, CUSTOM2 = 5, OK = 0, SYSTEM_IDS = 1 };
+
+typedef struct {
+  uint16_t offset, length;
+  int text; /* a char*, kept as the number of its text */
+} field_t;
+
+typedef struct {
+  uint32_t fields, row, used;
+  field_t field[FIELDS];
+  uint64_t count;
+  char *stage;
+  int only; /* whether functions of this kind are switched on one by one */
+} kind_t;
+
+typedef struct {
+  int (*version)(uint32_t *);
+  int (*timestamp)(uint64_t *);
+  int (*callbacks)(void *requested, void *completed);
+  int (*enable)(uint32_t kind);
+  int (*disable)(uint32_t kind);
+  int (*flush)(uint32_t flag);
+  int (*next)(uint8_t *buffer, size_t valid, uint8_t **record);
+  int (*dropped)(void *context, uint32_t stream, size_t *dropped);
+  int (*push)(uint32_t kind, uint64_t id);
+  int (*pop)(uint32_t kind, uint64_t *id);
+  int (*subscribe)(void **subscriber, void *callback, void *data);
+  int (*unsubscribe)(void *subscriber);
+  int (*only_runtime)(uint32_t cbid, uint8_t enable);
+  int (*only_driver)(uint32_t cbid, uint8_t enable);
+  int (*get_thread_ids)(int *type);
+  int (*set_thread_ids)(int type);
+} cupti_t;
+
+typedef struct {
+  unsigned long long ms, most;
+  int nodes, shared;
+} asked_t;
+
+typedef struct {
+  kind_t kinds[KINDS];
+  struct { uint32_t kind, cbid; int enable; } chosen[MOST_CHOSEN]; /* functions to switch on or off one by one */
+  uint32_t chosen_count, version;
+  char *json;
+} layout_t;
+extern layout_t layout;
+extern cupti_t cupti;
+
+char *read_text(const char *path); /* of a small file, to be freed; NULL where it cannot be read */
+void read_layout(void);
+const char *find_cupti(void); /* NULL, or why CUPTI cannot be used */
+
+/* Buffers: CUPTI's callbacks, and what a writing thread takes from them (teller_buffers.c). */
+typedef struct { uint64_t starved, foreign, late; } strays_t;
+void requested(uint8_t **at, size_t *size, size_t *most);
+void completed(void *context, uint32_t stream, uint8_t *at, size_t size, size_t valid);
+int start_writing(void);
+void end_writing(void); /* returns once all that CUPTI gave back is in the file */
+strays_t strays(void);  /* and begins to count anew */
+void forget_buffers(void);
+
+/* The file of a window (teller_records.c). */
+int open_file(const asked_t *asked);
+int file_is_open(void);
+const char *file_is_full(void); /* NULL, or what it is full of */
+void keep_record(const uint8_t *record);
+void write_staged(void);
+void write_anchor(void);
+void close_file(const char *reason, size_t dropped, const uint64_t when[4], const char *not_enabled);
+void abandon_file(void);
+
+#endif

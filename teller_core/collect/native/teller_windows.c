@@ -1,0 +1,160 @@
+/* CUPTI's activity records in windows, as blocks of cupti-PID-N.bin: the library that the CUDA driver itself loads, by
+ * CUDA_INJECTION64_PATH, whatever the language of the program.
+ *
+ * Between windows CUPTI is not touched, so that torch's profiler or another client can have it. A window is asked for by
+ * the file CUPTI in the capture's folder ("milliseconds max_records [nodes] [shared]"), which a thread of ours looks at ten
+ * times a second. CUPTI calls the buffer callbacks while it holds its own lock: they do no more than link a buffer into a
+ * list. A writing thread copies the wanted fields of each record out, and only then may CUPTI have the buffer again; one
+ * that CUPTI holds is never freed. Which fields: TELLER_INJECT_LAYOUT names a text that collect/cupti/layouts.py wrote.
+ */
+#include "teller_cupti.h"
+
+#include <sys/stat.h>
+
+static int started, open_now, ending;
+static __thread uint32_t pushed;
+
+/* Enable what the layout can read. With GRAPH a replay of a graph is one record; without it, one for each of its nodes. */
+static void enable(const asked_t *asked, char *failed, size_t room) {
+  size_t used = 0;
+  failed[0] = 0;
+  for (uint32_t i = 1; i < KINDS; i++) {
+    if (!layout.kinds[i].fields || (i == GRAPH && asked->nodes) || layout.kinds[i].only) continue;
+    int result = cupti.enable(i);
+    if (result && used + 24 < room) used += (size_t)snprintf(failed + used, room - used, "%s[%u,%d]", used ? "," : "", i, result);
+  }
+  for (uint32_t i = 0; i < layout.chosen_count; i++) {
+    int (*function)(uint32_t, uint8_t) = layout.chosen[i].kind == RUNTIME ? cupti.only_runtime : cupti.only_driver;
+    if (function) function(layout.chosen[i].cbid, (uint8_t)layout.chosen[i].enable);
+  }
+}
+
+static void disable(const asked_t *asked) {
+  for (uint32_t i = 0; i < layout.chosen_count; i++)
+    if (layout.chosen[i].enable && layout.chosen[i].kind == DRIVER && cupti.only_driver) cupti.only_driver(layout.chosen[i].cbid, 0);
+  for (uint32_t i = 1; i < KINDS; i++)
+    if (layout.kinds[i].fields && !(i == GRAPH && asked->nodes) && !layout.kinds[i].only) cupti.disable(i);
+}
+
+static int still_asked(const char *path, const struct stat *was) {
+  struct stat is;
+  return !stat(path, &is) && is.st_ino == was->st_ino && is.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
+         is.st_mtim.tv_sec == was->st_mtim.tv_sec;
+}
+
+static const char *wait_for_end(const asked_t *asked, const char *path, const struct stat *was) {
+  uint64_t end = teller_now(CLOCK_MONOTONIC) + asked->ms * 1000000ull, flushed = teller_now(CLOCK_MONOTONIC);
+  const char *full;
+  for (uint64_t now; (now = teller_now(CLOCK_MONOTONIC)) < end;) {
+    if ((full = file_is_full())) return full;
+    if (!still_asked(path, was)) return "asked";
+    if (__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) return "exit";
+    if (now - flushed > 250000000ull) cupti.flush(0), flushed = now;
+    usleep(end - now < 20000000ull ? (useconds_t)((end - now) / 1000 + 1) : 20000);
+  }
+  return "time";
+}
+
+static void refuse(const asked_t *asked, const char *reason) {
+  const uint64_t now = teller_now(CLOCK_REALTIME), when[4] = {now, now, now, now};
+  if (!open_file(asked)) close_file(reason, 0, when, "");
+}
+
+static int callback_of_nobody(void) { return 0; }
+
+static void window(const asked_t *asked, const char *path, const struct stat *was) {
+  const char *problem = find_cupti();
+  void *subscriber = NULL;
+  char failed[1024];
+  uint64_t when[4];
+  size_t dropped = 0, before = 0;
+  if (problem) { refuse(asked, problem); return; }
+  int taken = cupti.subscribe(&subscriber, callback_of_nobody, NULL);
+  if (taken && !asked->shared) { refuse(asked, "other_client"); return; }
+  if (open_file(asked)) {
+    if (!taken) cupti.unsubscribe(subscriber);
+    return;
+  }
+  when[0] = when[1] = when[2] = when[3] = teller_now(CLOCK_REALTIME);
+  write_anchor();
+  if (start_writing()) {
+    if (!taken) cupti.unsubscribe(subscriber);
+    close_file("no_thread", 0, when, "");
+    return;
+  }
+  int thread_ids = 0, other_ids = cupti.get_thread_ids && cupti.set_thread_ids && !cupti.get_thread_ids(&thread_ids);
+  if (other_ids) cupti.set_thread_ids(SYSTEM_IDS); /* until the window ends: torch's profiler counts on the others */
+  cupti.dropped(NULL, 0, &before); /* what was lost before this window is not its own */
+  cupti.callbacks(requested, completed);
+  enable(asked, failed, sizeof failed);
+  __atomic_store_n(&open_now, 1, __ATOMIC_RELEASE);
+  when[1] = teller_now(CLOCK_REALTIME);
+  const char *reason = wait_for_end(asked, path, was);
+  __atomic_store_n(&open_now, 0, __ATOMIC_RELEASE);
+  when[2] = teller_now(CLOCK_REALTIME);
+  disable(asked);
+  usleep(50000); /* kernels that run now end first: forced out, they would have no end */
+  cupti.flush(0);
+  cupti.flush(1);
+  when[3] = teller_now(CLOCK_REALTIME);
+  cupti.dropped(NULL, 0, &dropped);
+  if (other_ids) cupti.set_thread_ids(thread_ids);
+  if (!taken) cupti.unsubscribe(subscriber);
+  end_writing();
+  write_staged();
+  write_anchor();
+  close_file(reason, dropped, when, failed);
+}
+
+/* Give an open window the time to end with the program: a second at most. */
+static void at_exit(void) {
+  __atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
+  for (int i = 0; i < 100 && file_is_open(); i++) usleep(10000);
+}
+
+static void *look_for_windows(void *nothing) {
+  char path[4096];
+  struct stat done = {0};
+  (void)nothing;
+  snprintf(path, sizeof path, "%s/CUPTI", teller_settings()->folder);
+  for (;; usleep(100000)) {
+    struct stat is;
+    if (stat(path, &is)) continue;
+    if (is.st_ino == done.st_ino && is.st_mtim.tv_nsec == done.st_mtim.tv_nsec && is.st_mtim.tv_sec == done.st_mtim.tv_sec) continue;
+    done = is;
+    char *text = read_text(path), kept[2][8] = {"", ""};
+    asked_t asked = {0};
+    int words = text ? sscanf(text, "%llu %llu %7s %7s", &asked.ms, &asked.most, kept[0], kept[1]) : 0;
+    free(text);
+    for (int i = 0; i < 2; i++) asked.nodes |= !strcmp(kept[i], "nodes"), asked.shared |= !strcmp(kept[i], "shared");
+    long long age = (long long)time(NULL) - is.st_mtim.tv_sec;
+    if (words >= 2 && asked.ms && asked.ms <= 3600000 && age * 1000 <= (long long)asked.ms + 1000) window(&asked, path, &is);
+  }
+  return NULL;
+}
+
+/* The child of a fork has no use of its parent's CUDA; where the parent had none, the driver calls us again in the child. */
+void teller_cupti_after_fork(void) {
+  forget_buffers();
+  abandon_file();
+  memset(&cupti, 0, sizeof cupti);
+  started = open_now = ending = 0;
+}
+
+EXPORTED int InitializeInjection(void) {
+  if (!teller_settings() || __atomic_exchange_n(&started, 1, __ATOMIC_SEQ_CST)) return 1;
+  static int registered;
+  if (!registered++) read_layout(), atexit(at_exit);
+  if (teller_thread("teller-cupti", look_for_windows)) started = 0;
+  return 1;
+}
+
+/* What runs on this thread until teller_step_end belongs to step `id`: its records carry the number. Nothing outside windows. */
+EXPORTED void teller_step(uint64_t id) {
+  if (__atomic_load_n(&open_now, __ATOMIC_ACQUIRE) && !cupti.push(CUSTOM2, id)) pushed++;
+}
+
+EXPORTED void teller_step_end(void) {
+  uint64_t id;
+  if (pushed) pushed--, cupti.pop(CUSTOM2, &id);
+}
