@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from teller_mcp.server import build_server
 
-        server = build_server(store_path(given.db, os.environ), _roots(given.root))
+        server = build_server(store_path(given.db, os.environ), _roots(given.root), allow_capture=given.allow_capture)
         _serve(lambda: server.run("stdio"))
     except TellerError as error:
         print(f"teller-mcp: {error}", file=sys.stderr)  # noqa: T201  # stderr, before the protocol starts
@@ -67,6 +67,12 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="where captures are kept (default: TELLER_DB, else a file in the user's data folder)",
+    )
+    parser.add_argument(
+        "--allow-capture",
+        type=Path,
+        metavar="PROFILES",
+        help="a TOML file that says what may be recorded: it adds the tools capture_trace and job (default: nothing may)",
     )
     return parser
 

@@ -18,6 +18,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.data.report_recording import JobsReport
 from teller_core.tell.visible import visible
 
 Detail = Literal["concise", "normal", "full"]
@@ -87,6 +88,10 @@ class OperatorAnswer(Answer, OperatorReport):
 
 class CompareAnswer(Answer, CompareReport):
     """What differs."""
+
+
+class JobsAnswer(Answer, JobsReport):
+    """A recording of this server's, and what may be recorded."""
 
 
 A = TypeVar("A", bound=Answer)

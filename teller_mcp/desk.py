@@ -8,6 +8,7 @@ from typing import Any
 
 from teller_core.cli import Verbs
 from teller_mcp.answers import Answer
+from teller_mcp.captures import Captures
 
 DEADLINE_S = 20.0
 """Hosts give up after 60 s, and people before."""
@@ -23,6 +24,8 @@ class Desk:
     store_path: Path
     roots: tuple[Path, ...]
     verbs: Callable[[], Verbs]
+    captures: Captures | None = None
+    """What may be recorded, None where whoever started the server allowed nothing."""
 
     @contextmanager
     def store(self, *, read_only: bool = True) -> Generator[tuple[Verbs, Any]]:
@@ -41,6 +44,12 @@ class ToolSpec:
     answer: type[Answer]
     read_only: bool = True
     deadline_s: float = DEADLINE_S
+    idempotent: bool = True
+    open_world: bool = False
+    asks: "Callable[[Desk], Callable[..., Any]] | None" = None
+    """Makes the resolver that asks a person before ``run``, which gets the outcome as ``consent``."""
+    progress: "Callable[..., tuple[float, float, str]] | None" = None
+    """``progress(desk, **arguments)``: done, of how much, and what is done, while ``run`` waits."""
 
     @property
     def name(self) -> str:

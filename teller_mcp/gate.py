@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import anyio
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, ElicitationResult, Resolve
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.prompts import Prompt
 from mcp.server.mcpserver.tools import Tool
@@ -38,6 +38,7 @@ from pydantic import ValidationError
 
 from teller_core.errors import TellerError
 from teller_mcp.answers import Answer, content_of, to_text
+from teller_mcp.consent import Consent
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.schemas import compact_input, outline
 
@@ -45,6 +46,7 @@ MAX_CHARACTERS = 20_000
 MAX_RUNNING = 32
 """Calls that run or wait. More than that is a client gone wrong."""
 WORKERS = 4
+PROGRESS_S = 1.0
 
 TOOL_OF = {
     "import": "import_trace",
@@ -75,6 +77,7 @@ class Gate(MCPServer[None]):
         instructions: str,
         max_characters: int = MAX_CHARACTERS,
     ) -> None:
+        self._desk = desk
         self._specs = {spec.name: spec for spec in specs}
         self._tools = {spec.name: self._tool(spec, desk) for spec in specs}
         self._max_characters = max_characters
@@ -96,10 +99,15 @@ class Gate(MCPServer[None]):
         """The answer of tool ``name``. Raises ToolError, one line, for everything that goes wrong."""
         began = time.monotonic()
         outcome, size = "refused", 0
+        reporter: asyncio.Task[None] | None = None
         try:
             self._check_arguments(self._known(name), arguments)
+            reporter = self._report_progress(self._specs[name], arguments, context)
             with anyio.fail_after(self._specs[name].deadline_s):
                 result = await super().call_tool(name, arguments, context)
+            if isinstance(result, InputRequiredResult):
+                outcome = "asked"
+                return result
             size = self._check_size(name, result)
             outcome = "ok"
             return result
@@ -111,10 +119,34 @@ class Gate(MCPServer[None]):
                 outcome = "bug"
             raise ToolError(_words(name, error)) from None
         finally:
+            if reporter is not None:
+                reporter.cancel()
             keys = ",".join(key for key in arguments if self._has(name, key))
             shown = name if name in self._specs else "(unknown)"
             took = (time.monotonic() - began) * 1e3
             audit.info("tool=%s arguments=%s outcome=%s ms=%.1f characters=%d", shown, keys or "-", outcome, took, size)
+
+    def _report_progress(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], context: Context[None, Any] | None
+    ) -> "asyncio.Task[None] | None":
+        """Tell the client once a second how far ``spec`` is. A client that did not ask hears nothing: the SDK sees to that."""
+        progress = spec.progress
+        if progress is None or context is None:
+            return None
+
+        async def report() -> None:
+            told = -1.0
+            while True:
+                try:
+                    done, total, words = progress(self._desk, **arguments)
+                except TellerError:  # the call itself says so
+                    return
+                if done > told:  # the protocol wants it to rise
+                    await context.report_progress(done, total, words)
+                    told = done
+                await asyncio.sleep(PROGRESS_S)
+
+        return asyncio.create_task(report())
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
@@ -136,12 +168,16 @@ class Gate(MCPServer[None]):
         """``spec`` as the SDK wants it: an asynchronous function of the tool's own arguments."""
 
         async def call(**arguments: Any) -> CallToolResult:
-            key = json.dumps([spec.name, arguments], sort_keys=True)
+            key = json.dumps([spec.name, arguments], sort_keys=True, default=str)
             answer = await self._work(key, functools.partial(spec.run, desk, **arguments))
             content = content_of(answer)
             return CallToolResult(content=[TextContent(type="text", text=to_text(content))], structured_content=content)
 
         _, *own = inspect.signature(spec.run).parameters.values()
+        if spec.asks is not None:
+            asking = Annotated[ElicitationResult[Consent], Resolve(spec.asks(desk))]
+            own = [each.replace(annotation=asking) if each.name == "consent" else each for each in own]
+            call.__annotations__ = {each.name: each.annotation for each in own}  # where the SDK looks for who asks
         signature = inspect.Signature(own, return_annotation=Annotated[CallToolResult, spec.answer])
         call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]  # inspect documents the attribute
         tool = Tool.from_function(
@@ -150,7 +186,10 @@ class Gate(MCPServer[None]):
             title=spec.title,
             description=inspect.cleandoc(spec.run.__doc__ or ""),
             annotations=ToolAnnotations(
-                read_only_hint=spec.read_only, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+                read_only_hint=spec.read_only,
+                destructive_hint=False,
+                idempotent_hint=spec.idempotent,
+                open_world_hint=spec.open_world,
             ),
         )
         tool.parameters = compact_input(tool.parameters)
@@ -183,9 +222,8 @@ class Gate(MCPServer[None]):
             if key not in known:
                 raise ToolError(f"{tool.name} has no such argument{_hint(key, known)} It takes: {', '.join(known)}.")
 
-    def _check_size(self, name: str, result: CallToolResult | InputRequiredResult) -> int:
+    def _check_size(self, name: str, result: CallToolResult) -> int:
         """The characters of ``result``. Raises ToolError over the cap."""
-        assert isinstance(result, CallToolResult), "no tool asks back"
         size = sum(len(block.text) for block in result.content if isinstance(block, TextContent))
         if size > self._max_characters:
             raise ToolError(
@@ -203,6 +241,8 @@ async def _quiet_stdout(_: MCPServer[None]) -> AsyncGenerator[None]:
 
 
 def _late(spec: ToolSpec) -> str:
+    if spec.asks is not None:
+        return f"{spec.name}: nobody agreed within {spec.deadline_s:g} s. Nothing was started; ask the user and call it again."
     if spec.read_only:
         return (
             f"{spec.name}: not done after {spec.deadline_s:g} s. Ask for less: one request, one step, a smaller budget."

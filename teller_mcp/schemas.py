@@ -25,6 +25,9 @@ def outline(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _outline(field: dict[str, Any]) -> dict[str, Any]:
+    branches = cast(list[dict[str, Any]], field.get("anyOf", []))
+    if any("$ref" in branch for branch in branches):
+        return {"type": ["object" if "$ref" in branch else branch["type"] for branch in branches]}
     return {"type": "object" if "$ref" in field else _union(field)["type"]}
 
 

@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from teller_core.cli import VERSION, Verbs, pipeline_verbs
+from teller_mcp.captures import Captures
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.gate import Gate
+from teller_mcp.profiles import load_profiles
 from teller_mcp.prompt_files import as_mcp, load_prompts, prompt_folder
-from teller_mcp.tools import TOOLS
+from teller_mcp.tools import CAPTURING, TOOLS
 
 INSTRUCTIONS = """\
 TELLER says why a request to an LLM service was slow, from its traces and logs. Go from wide to narrow: import_trace (once), \
@@ -22,11 +24,22 @@ def build_server(
     *,
     verbs: Callable[[], Verbs] = pipeline_verbs,
     tools: Sequence[ToolSpec] = TOOLS,
+    allow_capture: Path | None = None,
 ) -> Gate:
-    """A server that keeps its captures in ``store_path`` and reads only below ``roots``.
+    """A server that keeps its captures in ``store_path``, reads only below ``roots``, and records only what the profiles in the
+    file ``allow_capture`` say.
 
-    Raises InputError for a root that is no folder and for a prompt file that contradicts itself.
+    Raises InputError for a root that is no folder, for a prompt file that contradicts itself and for profiles that are wrong.
     """
-    desk = Desk(store_path, tuple(root.resolve() for root in roots), verbs)
+    captures = None if allow_capture is None else _captures(allow_capture, store_path)
+    tools = tools if captures is None else (*tools, *CAPTURING)
+    desk = Desk(store_path, tuple(root.resolve() for root in roots), verbs, captures)
     prompts = [as_mcp(prompt) for prompt in load_prompts(prompt_folder())]
     return Gate("teller", desk=desk, specs=tools, prompts=prompts, version=VERSION, instructions=INSTRUCTIONS)
+
+
+def _captures(path: Path, store_path: Path) -> Captures:
+    profiles = load_profiles(path)
+    base = path.resolve().parent
+    keep_in = store_path.resolve().parent / "recordings" if profiles.keep_in is None else base / profiles.keep_in
+    return Captures(profiles, base, keep_in)

@@ -12,12 +12,12 @@ from pydantic.fields import FieldInfo
 
 from teller_core import cli
 from teller_core.calls import parser
-from teller_core.data import report
+from teller_core.data import report, report_recording
 from teller_core.data.causes import causes as taxonomy
 from teller_core.data.losses import LOSSES
 from teller_core.ingest import catalog
 from teller_core.judge.rules import RULES
-from teller_mcp.tools import TOOLS
+from teller_mcp.tools import CAPTURING, TOOLS
 
 README = Path(__file__).parent.parent / "README.md"
 ANSWERS: dict[str, type[report.Model]] = {
@@ -30,6 +30,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "explain-op": report.OperatorReport,
     "compare": report.CompareReport,
     "demo": report.DemoReport,
+    "job": report_recording.JobsReport,
 }
 
 
@@ -89,7 +90,7 @@ def tools() -> str:
     """One row a tool of the server."""
     rows = [
         (f"`{tool.name}`", " ".join((tool.run.__doc__ or "").split()).split(". ")[0].rstrip(".") + ".")
-        for tool in TOOLS
+        for tool in (*TOOLS, *CAPTURING)
     ]
     return _table(("tool", "answers"), rows)
 
