@@ -21,6 +21,7 @@ NOTES: Mapping[str, Note] = {
     "bundle_file": Note("bundle.json", None),
     "nsight_sqlite": Note("*.sqlite", 4),
     "host_records": Note("host-PID.jsonl", 3),
+    "engine_stats": Note("stats-PID-NNNN.jsonl", 2),
     "samples": Note("samples.jsonl", None),
     "client_records": Note("client.jsonl", 1),
     "bench_results": Note("*.json, *.jsonl", 1),

@@ -23,7 +23,7 @@ from teller_core.ingest.otel import protobuf as otel_protobuf
 from teller_core.ingest.otel import reader as otel
 from teller_core.ingest.otel import zipkin as otel_zipkin
 from teller_core.ingest.proxies import access_log
-from teller_core.ingest.recorder import bundle_file, host_records, nvtx_tsv, samples
+from teller_core.ingest.recorder import bundle_file, engine_stats, host_records, nvtx_tsv, samples
 
 
 def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
@@ -43,6 +43,7 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (bundle_file.NAME, bundle_file.sniff, bundle_file.read),
     (nsight.NAME, nsight.sniff, nsight.read),
     (host_records.NAME, host_records.sniff, host_records.read),
+    (engine_stats.NAME, engine_stats.sniff, engine_stats.read),
     (samples.NAME, samples.sniff, samples.read),
     (client_records.NAME, client_records.sniff, client_records.read),
     (bench_results.NAME, bench_results.sniff, bench_results.read),

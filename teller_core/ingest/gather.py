@@ -1,5 +1,6 @@
 """What the files of one capture hold, gathered into one :class:`Recording`."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -9,7 +10,10 @@ from teller_core.data.records import FileRead, Iteration, Process, Recording, Re
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import LARGEST
 from teller_core.ingest.found import Found
+from teller_core.ingest.recorder import engine_stats
 from teller_core.ingest.roles import with_roles
+from teller_core.ingest.rotation import Logs
+from teller_core.ingest.told_twice import iterations_joined, spans_joined
 
 ROWS = tuple(each.name for each in fields(Records) if each.name not in ("engine", "redactions"))
 """The tables that every file may add to."""
@@ -25,11 +29,15 @@ class Gathered:
     redactions: int = 0
     times: list[int] = field(default_factory=list[int])
     """Unix ns: one of each file that has any."""
+    logs: Logs = field(default_factory=Logs)
 
     def add(self, file: FileRead, found: Found) -> None:
         """Append ``found``, which was read from ``file``. Positions of lines move by those of the files before."""
         recording, first_line = self.recording, len(self.recording.lines)
         position = len(recording.files)
+        if len(found.lines):
+            found = self.logs.new(found, file.name, position)
+            file = file._replace(events_kept=found.kept, events_other=dict(found.other))
         recording.files.append(file)
         recording.traces.extend((position, trace) for trace in found.traces)
         moved = replace(
@@ -53,8 +61,12 @@ class Gathered:
         """The recording, with one role for every process and nothing told twice."""
         recording = self.recording
         with_roles(recording, self.processes)
-        file_of = recording.lines.file
-        recording.iterations[:] = told_once(recording.iterations, file_of, _step)
+        whole = self.logs.whole
+        file_of = (
+            array("i", (whole.get(file, file) for file in recording.lines.file)) if whole else recording.lines.file
+        )
+        recording.iterations[:] = iterations_joined(told_once(recording.iterations, file_of, _step))
+        recording.spans[:] = spans_joined(recording.spans, engine_stats.PRODUCER)
         recording.requests[:] = told_once(recording.requests, file_of, _request)
         engine = self.engines.most_common(1)[0][0] if self.engines else ""
         return replace(recording, engine=engine, redactions=self.redactions)
@@ -91,8 +103,8 @@ def _moved(fact: Fact, lines: int) -> Fact:
 def told_once(facts: Sequence[T], file_of: Sequence[int], key: Callable[[T], object]) -> list[T]:
     """``facts`` without those that another file tells with a finer clock: services log to the console and to a file.
 
-    ``file_of[line]`` is the file of each line. Facts of one ``key`` in one file are all kept: a server that was started
-    again counts its steps again.
+    ``file_of[line]`` is the file of each line, one number for all parts of a log. Facts of one ``key`` in one file are all kept:
+    a server that was started again counts its steps again.
     """
     best: dict[object, tuple[int, int]] = {}
     for fact in facts:

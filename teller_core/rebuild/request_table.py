@@ -233,9 +233,10 @@ def _cached(entry: Entry, decided: int) -> int:
 
 def _preemptions(entry: Entry, recorded: int | None) -> int:
     said = sum(fact.kind == "preempted" for fact in entry.facts)
-    if recorded is None:
+    counted = [span.tokens["preemptions"] for span in entry.spans() if "preemptions" in span.tokens]
+    if recorded is None and not counted:
         return said if said else -1
-    return max(recorded, said)
+    return max(recorded or 0, said, *counted)
 
 
 def _failed(entry: Entry) -> bool:

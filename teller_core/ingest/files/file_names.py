@@ -10,7 +10,7 @@ from pathlib import Path
 
 from teller_core.data.trace import Origin
 
-_OF_PROCESS = re.compile(r"(?:host|nvtx|torch|fr)-(?P<pid>\d{1,9})[-.]", re.ASCII)
+_OF_PROCESS = re.compile(r"(?:host|stats|nvtx|cupti|torch|fr)-(?P<pid>\d{1,9})[-.]", re.ASCII)
 _OF_PROFILE = re.compile(r"(?:^|[^a-z])(?:rank|worker)[-_]?(?P<rank>\d{1,6})(?!\d)", re.ASCII | re.IGNORECASE)
 _TENSOR = re.compile(r"[-_]tp[-_]?(?P<rank>\d{1,5})(?!\d)", re.ASCII | re.IGNORECASE)
 _PIPELINE = re.compile(r"[-_]pp[-_]?(?P<stage>\d{1,5})(?!\d)", re.ASCII | re.IGNORECASE)

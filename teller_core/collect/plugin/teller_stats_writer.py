@@ -1,0 +1,146 @@
+"""A file that may grow to a bound: lines are kept in memory and written by a thread of our own four times a second.
+
+TELLER_CAPTURE_BYTES bounds what a process keeps on disk: it is written in segments of an eighth, and the oldest is removed.
+TELLER_CAPTURE_SECONDS bounds its age alike. Each segment begins with the same head, its clocks read anew. A disk that
+refuses costs lines, which are counted; it never costs the program anything.
+"""
+
+import atexit
+import json
+import os
+import threading
+import time
+from collections import Counter, deque
+
+EVERY_S = 0.25
+SEGMENTS = 8
+MOST_BYTES = 64 << 20
+"""About 200,000 steps: half an hour of a busy engine."""
+MOST_PENDING = 100_000
+COST_EVERY_NS = 1_000_000_000
+AT_ONCE = 32
+"""Rows made text in one go: the program's own threads get the interpreter in between."""
+_text = json.JSONEncoder(separators=(",", ":"), default=str).encode
+problems = Counter()
+"""How often a part failed, by (part, type of error). Texts of errors are not kept: they may hold the program's data."""
+
+
+def guarded(part, function, *args):
+    """``function(*args)``, or None where it raised, which is counted: vLLM must never feel our mistakes."""
+    try:
+        return function(*args)
+    except Exception as error:  # noqa: BLE001  # the one place of the plugin that catches everything
+        problems[part, type(error).__name__] += 1
+        return None
+
+
+class Writer:
+    """Takes rows from any thread; ``head`` begins every segment."""
+
+    def __init__(self, environment, head):
+        self.folder = environment["TELLER_CAPTURE_DIR"]
+        self.segment = max(4096, _number(environment.get("TELLER_CAPTURE_BYTES"), MOST_BYTES) // SEGMENTS)
+        self.age_ns = _number(environment.get("TELLER_CAPTURE_SECONDS"), 0) * 1_000_000_000
+        self.head = head
+        self.rows = deque()
+        self.kept = deque()
+        self.fd = None
+        self.size = self.began = self.lost = self.dropped = self.calls = self.inside = self.thread_ns = 0
+        self.told = (0, 0)
+        self.torn = False
+        self.wake = threading.Event()
+        self.writing = threading.Lock()
+        threading.Thread(target=self._run, name="teller-stats", daemon=True).start()
+        atexit.register(lambda: guarded("end", self.flush, True))
+
+    def add(self, row):
+        """Keep one row."""
+        if len(self.rows) >= MOST_PENDING:
+            self.lost += 1
+            return
+        self.rows.append(row)
+        if not self.wake.is_set():
+            self.wake.set()
+
+    def spent(self, ns):
+        """Count the processor time that one call took from the program."""
+        self.calls += 1
+        self.inside += ns
+
+    def flush(self, last=False):
+        """Write what is pending."""
+        with self.writing:
+            now = time.time_ns()
+            if (last or now - self.told[0] > COST_EVERY_NS) and self.told[1] != self.calls:
+                self.told = (now, self.calls)
+                self.rows.append(self._cost(now))
+            for _ in range(
+                -(-len(self.rows) // AT_ONCE)
+            ):  # not until it is empty: a busy program would not let that be
+                rows = [self.rows.popleft() for _ in range(min(AT_ONCE, len(self.rows)))]
+                self._write("".join(_text(row) + "\n" for row in rows), len(rows), now)
+
+    def _run(self):
+        while True:
+            self.wake.wait()
+            time.sleep(EVERY_S)
+            self.wake.clear()
+            guarded("write", self.flush)
+            self.thread_ns = time.thread_time_ns()
+
+    def _cost(self, now):
+        """What the plugin itself took so far: in the program's thread, in ours, and what went wrong."""
+        row = {"k": "C", "t": now, "calls": self.calls, "cpu_ns": self.inside, "writer_ns": self.thread_ns}
+        failed = {"%s.%s" % key: count for key, count in list(problems.items())}
+        row.update({"errors": failed} if failed else {})
+        row.update({"lost": self.lost} if self.lost else {})
+        row.update({"dropped": self.dropped} if self.dropped else {})
+        return row
+
+    def _write(self, text, rows, now):
+        data = text.encode("utf-8", "backslashreplace")
+        try:
+            if self.fd is None or self.size + len(data) > self.segment or self._old(now):
+                self._next(now)
+            if self.torn:
+                data = b"\n" + data
+            written = os.write(self.fd, data)
+            self.size += written
+            self.torn = written != len(data)
+            self.lost += rows if self.torn else 0
+        except OSError as error:
+            problems["write", type(error).__name__] += 1
+            self.lost += rows
+
+    def _old(self, now):
+        return self.age_ns and now - self.began > self.age_ns // SEGMENTS
+
+    def _next(self, now):
+        """Begin a segment under a number that nobody has used: a restarted container may have the same pid."""
+        number = self.kept[-1][1] + 1 if self.kept else 0
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        os.makedirs(self.folder, exist_ok=True)
+        while True:
+            path = os.path.join(self.folder, "stats-%d-%04d.jsonl" % (os.getpid(), number))
+            try:
+                fd = os.open(path, flags, 0o644)
+                break
+            except FileExistsError:
+                number += 1
+        if self.fd is not None:
+            os.close(self.fd)
+        self.fd, self.size, self.began, self.torn = fd, 0, now, False
+        self.kept.append((path, number, now))
+        while len(self.kept) > SEGMENTS or (self.age_ns and len(self.kept) > 1 and now - self.kept[1][2] > self.age_ns):
+            os.unlink(self.kept.popleft()[0])
+            self.dropped += 1
+        anchor = [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
+        first = json.dumps(dict(self.head, t=now, anchor=anchor, segment=number), default=str) + "\n"
+        self.size += os.write(fd, first.encode())
+
+
+def _number(text, otherwise):
+    try:
+        return max(1, int(text))
+    except (TypeError, ValueError):
+        return otherwise
