@@ -218,7 +218,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("capture_trace", {"profile": "long", "seconds": 61}, "seconds: 61 is over the profile's 60. Ask for less."),
     ("capture_trace", {"profile": "long", "window_s": 2.5}, "window_s: 2.5 is over the profile's 2. Ask for less."),
     ("capture_trace", {"profile": "long", "seconds": 0}, "capture_trace: seconds: Input should be greater than 0."),
-    ("capture_trace", {"profile": "long", "command": ["x"]}, "capture_trace has no such argument. It takes: profile,"),
+    ("capture_trace", {"profile": "long", "argv": ["x"]}, "capture_trace has no such argument. It takes: profile,"),
     ("capture_trace", {"profile": "long", "consent": True}, "capture_trace has no such argument"),
     ("job", {"id": "none"}, "job: there is none of this id; the last are none."),
     ("job", {"action": "kill"}, "job: action: Input should be 'status', 'finish' or 'cancel'."),
