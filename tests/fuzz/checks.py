@@ -20,13 +20,18 @@ NOTES = frozenset(
         "bad_token_count",
         "clock_jump",
         "cut_iteration_line",
+        "first_tokens_ambiguous",
         "implausible_duration",
         "line_of_unknown_zone",
         "overwritten_before_dump",
+        "recorder_error",
+        "recorder_lost",
         "requests_without_id",
+        "segments_dropped",
         "status_of_unknown_group",
         "times_by_order_of_lines",
         "unknown_line_over_limit",
+        "untested_engine_version",
     }
 )
 """Problems told beside a record that is accounted for, or of what is no record of the file."""

@@ -49,7 +49,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
     Problems: ``bad_json``, ``bad_step``, ``bad_request``, ``unknown_event``, ``first_tokens_ambiguous`` (two requests that
     arrived within a microsecond), ``untested_engine_version``, and what the logger counted itself: ``recorder_lost``,
-    ``recorder_error``, ``ring_dropped`` (segments), ``missing_fields``. Other: ``process``, ``cost``,
+    ``recorder_error``, ``segments_dropped`` (segments), ``missing_fields``. Other: ``process``, ``cost``,
     ``step_without_counts``.
     """
     found = Found(engine="vllm")
@@ -94,7 +94,7 @@ class _Reading:
         told = {
             "recorder_lost": count(row.get("lost")) or 0,
             "recorder_error": sum(count(value) or 0 for value in as_object(row.get("errors")).values()),
-            "ring_dropped": count(row.get("dropped")) or 0,
+            "segments_dropped": count(row.get("dropped")) or 0,
         }
         self.found.problems.update({name: many - self.found.problems[name] for name, many in told.items() if many})
 
