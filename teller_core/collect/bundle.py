@@ -1,9 +1,9 @@
 """Run somebody's command under the recorder and keep what it leaves in one folder.
 
-bundle.json     what was recorded: engine, command, start, stop, clock anchors
+bundle.json     what was recorded: engine, command, start, stop, clock anchors, parts on and off, windows, what was dropped
 server.log      the command's own output
 samples.jsonl   counters of its processes and of the machine
-cap/            what the recorder wrote inside its processes: host-PID.jsonl, torch-PID-T.json.gz, nvtx-PID.tsv
+cap/            what the recorder wrote inside its processes: host-PID.jsonl, torch-PID-T.json.gz, nvtx-PID.tsv, ...
 client.jsonl    what a client measured, where one writes it
 """
 
@@ -11,22 +11,31 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isal import isal_zlib
-
-from teller_core.collect.sampler import sample
+from teller_core.collect.environment import SHIM, environment
+from teller_core.collect.packing import compress_traces
+from teller_core.collect.record import anchor, begin, finish, prepare
+from teller_core.collect.ring import Bounds
+from teller_core.collect.windows.triggers import Plan, Watch
 from teller_core.errors import InputError
 
-zlib: Any = isal_zlib  # its own types are partial
-SCHEMA = 1
-SHIM = Path(__file__).parent / "shim"
+__all__ = [
+    "SHIM",
+    "Service",
+    "close_window",
+    "compress_traces",
+    "engine_of",
+    "events",
+    "open_window",
+    "record",
+    "started",
+]
 ENGINES = ("vllm", "sglang", "transformers")
 GRACE_S = 5.0
 
@@ -51,35 +60,44 @@ def record(
     variables: Mapping[str, str] | None = None,
     import_first: Sequence[Path] = (),
     working_folder: Path | None = None,
+    *,
+    without: Collection[str] = (),
+    bounds: Bounds | None = None,
+    plan: Plan | None = None,
 ) -> Generator[Service]:
     """Run ``command`` under the recorder, writing a bundle into the new or empty ``folder``, and stop it on leaving.
 
     ``variables`` are added to the environment that the command inherits; ``import_first`` folders go before the
-    recorder's on PYTHONPATH; it runs in ``working_folder``, or in the caller's. Raises InputError where the folder is
-    in use or the command cannot be run.
+    recorder's on PYTHONPATH; it runs in ``working_folder``, or in the caller's; ``without`` are parts that are not wanted;
+    ``plan`` says when windows open by themselves. Raises InputError where the folder is in use or the command cannot be run.
     """
-    _prepare(folder)
-    about: dict[str, Any] = {
-        "schema": SCHEMA,
-        "engine": engine_of(command),
-        "command": Path(command[0]).name,
-        "start_ns": time.time_ns(),
-        "anchors": [_anchor()],
-    }
-    _write(folder, about)
-    process = _run(command, folder, _environment(folder, variables or {}, import_first), working_folder)
-    stop = threading.Event()
-    sampler = threading.Thread(target=sample, args=(process.pid, folder / "samples.jsonl", stop), daemon=True)
-    sampler.start()
+    cap, kept = prepare(folder), bounds or Bounds()
+    inherited = {**os.environ, **(variables or {})}  # noqa: TID251  # handed on to the command, no setting of ours is read from it
+    made = environment(cap, inherited, engine_of(command), kept.of_writer(), import_first=import_first, without=without)
+    about = started(command, made.on, made.off)
+    process = _run(command, folder, made.variables, working_folder)
+    watch = Watch(cap, plan or Plan(), about["start_ns"])
+    with_samples = "samples" not in made.off
+    recording = begin(
+        folder, process.pid, about, watch, bounds=kept, outputs=[folder / "server.log"], with_samples=with_samples
+    )
     try:
         yield Service(process, folder)
     finally:
-        about["exit"] = _end(process)
-        stop.set()
-        sampler.join()
-        compress_traces(folder / "cap")
-        about |= {"stop_ns": time.time_ns(), "anchors": [*about["anchors"], _anchor()]}
-        _write(folder, about)
+        finish(recording, _end(process))
+
+
+def started(command: Sequence[str], on: Sequence[str], off: Mapping[str, str]) -> dict[str, Any]:
+    """What ``bundle.json`` says of a command that is about to begin."""
+    return {
+        "engine": engine_of(command),
+        "command": Path(command[0]).name,
+        "start_ns": time.time_ns(),
+        "anchors": [anchor()],
+        "on": list(on),
+        "off": dict(off),
+        "windows": [],
+    }
 
 
 def engine_of(command: Sequence[str]) -> str:
@@ -109,38 +127,8 @@ def events(cap: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if wanted in line and line.endswith("}")]
 
 
-def compress_traces(cap: Path) -> None:
-    """Compress the profiler's traces: inside the service this would lengthen the stall."""
-    for path in sorted(cap.glob("torch-*.json")):
-        packed = path.with_name(f".{path.name}.gz")
-        gzip = zlib.compressobj(1, wbits=31)
-        with path.open("rb") as source, packed.open("wb") as target:
-            while block := source.read(1 << 20):
-                target.write(gzip.compress(block))
-            target.write(gzip.flush())
-        packed.replace(path.with_name(f"{path.name}.gz"))
-        path.unlink()
-
-
-def _prepare(folder: Path) -> None:
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError("The folder to record into", "it is not empty", "Name a new folder")
-    (folder / "cap").mkdir(parents=True, exist_ok=True)
-
-
-def _environment(folder: Path, variables: Mapping[str, str], import_first: Sequence[Path]) -> dict[str, str]:
-    inherited = dict(os.environ)  # noqa: TID251  # handed on to the command, no setting of ours is read from it
-    paths = [*map(str, import_first), str(SHIM), inherited.get("PYTHONPATH", "")]
-    return {
-        **inherited,
-        **variables,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "TELLER_CAPTURE_DIR": str((folder / "cap").resolve()),
-    }
-
-
 def _run(
-    command: Sequence[str], folder: Path, environment: dict[str, str], working_folder: Path | None
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], working_folder: Path | None
 ) -> subprocess.Popen[bytes]:
     with (folder / "server.log").open("wb") as log:
         try:
@@ -170,13 +158,3 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     with suppress(ProcessLookupError):  # what is left of the session that we began
         os.killpg(process.pid, signal.SIGKILL)
     return status
-
-
-def _anchor() -> list[int]:
-    return [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
-
-
-def _write(folder: Path, about: Mapping[str, Any]) -> None:
-    hidden = folder / ".bundle.json"
-    hidden.write_text(json.dumps(about, indent=1) + "\n")
-    hidden.replace(folder / "bundle.json")

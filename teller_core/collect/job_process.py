@@ -19,12 +19,14 @@ from typing import IO, Any
 
 from teller_core.collect import proc
 from teller_core.collect.bundle import record
-from teller_core.collect.job_sources import Stop, attached, from_endpoint, size_of, with_window
+from teller_core.collect.job_sources import Stop, attached, from_endpoint, size_of, windows_of
 from teller_core.collect.jobs import JobPlan, Told
+from teller_core.collect.ring import Bounds
 from teller_core.errors import TellerError
 
 TELL_EVERY_S = 0.5
 POLL_S = 0.1
+LEAST_BYTES = 1 << 20
 PR_SET_CHILD_SUBREAPER = 36
 """``man 2 prctl``: orphans below this process become its children instead of those of the first process."""
 
@@ -98,12 +100,18 @@ class _Speaker:
 
 def _command(plan: JobPlan, speaker: _Speaker) -> Told:
     why = ""
-    variables = dict(plan.variables)
-    with record(plan.command, plan.folder, variables, working_folder=plan.working_folder) as service:
-        window = with_window(service.cap, plan)
+    # The ring drops the oldest before the job's own bound ends it: that one is for what no ring holds.
+    bounds = Bounds(most_bytes=max(plan.most_bytes * 3 // 4, LEAST_BYTES))
+    with record(
+        plan.command,
+        plan.folder,
+        plan.variables,
+        working_folder=plan.working_folder,
+        bounds=bounds,
+        plan=windows_of(plan),
+    ) as service:
         while not why:
             why = "itself" if service.process.poll() is not None else speaker.stop(service.process.pid)
-            window()
         speaker.say(Told("ending", speaker.elapsed(), speaker.size, service.process.pid))
     return Told("ended", speaker.elapsed(), size_of(plan.folder), 0, service.process.returncode, why)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from teller_core.collect.bundle import compress_traces, events
 from teller_core.collect.jobs import JobPlan
 from teller_core.collect.windows.control import Window, ask, close
-from teller_core.collect.windows.triggers import Plan, Watch
+from teller_core.collect.windows.endpoints import start_profile, stop_profile
+from teller_core.collect.windows.triggers import Plan
 from teller_core.errors import InputError, LimitError
 
 Stop = Callable[[], str]
@@ -28,20 +29,11 @@ def size_of(folder: Path) -> int:
     return sum(size for _, size in _files(folder))
 
 
-def with_window(cap: Path, plan: JobPlan) -> Callable[[], None]:
-    """What to call now and then while a command is recorded into ``cap``: it opens the window of ``plan``, once, after its
-    third request or at half of its time.
-    """
+def windows_of(plan: JobPlan) -> Plan:
+    """When windows open in the command of ``plan``: once, after its third request or at half of its time."""
     if not plan.window_s:
-        return lambda: None
-    half = (round(plan.seconds / 2, 3),)
-    wanted = Plan(half, (WINDOW_AFTER_REQUESTS,), most=1, window=Window(seconds=plan.window_s))
-    watch = Watch(cap, wanted, time.time_ns())
-
-    def poll() -> None:
-        watch.poll(time.time_ns())
-
-    return poll
+        return Plan()
+    return Plan((plan.seconds / 2,), (WINDOW_AFTER_REQUESTS,), most=1, window=Window(seconds=plan.window_s))
 
 
 def attached(plan: JobPlan, stop: Stop) -> str:
@@ -80,8 +72,6 @@ def from_endpoint(plan: JobPlan, stop: Stop) -> str:
     Returns why it ended. The profile is stopped however the job ends. Errors: InputError for an endpoint that is not allowed,
     does not answer or refuses; for an engine that wrote nothing. LimitError for what is too large to copy.
     """
-    from teller_core.collect.windows.endpoints import start_profile, stop_profile
-
     before = set[Path]() if plan.source is None else {path for path, _ in _files(plan.source)}
     start_profile(plan.endpoint, plan.allowed)
     why, end = "", time.monotonic() + (plan.window_s or DEFAULT_WINDOW_S)

@@ -1,12 +1,14 @@
 """What Linux says about processes and the machine in /proc and cgroups. Everything is a counter that only grows."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
+HIERARCHIES = ("", "unified")
+"""Where below CGROUP version 2 is mounted: alone, or beside version 1."""
 TICK_NS = 10_000_000
 """One unit of the times in /proc/stat: USER_HZ is 100 on every Linux that Python runs on (man 5 proc)."""
 
@@ -21,65 +23,160 @@ class Reading(NamedTuple):
 
 def family(root: int) -> list[int]:
     """``root`` and the processes below it, and those of its session, in order of pid."""
-    parents: dict[int, tuple[int, int]] = {}
-    for name in filter(str.isdigit, _names(str(PROC))):
-        fields = _text(f"{PROC}/{name}/stat").rpartition(") ")[2].split()
-        if len(fields) > 3:
-            parents[int(name)] = (int(fields[1]), int(fields[3]))
-    members = {pid for pid, (_, session) in parents.items() if session == root} | {root}
-    grown = True
-    while grown:
-        found = {pid for pid, (parent, _) in parents.items() if parent in members} - members
-        members |= found
-        grown = bool(found)
-    return sorted(members & parents.keys())
+    return Family(root).members()
 
 
-def threads(pid: int) -> Iterator[tuple[int, int, int]]:
-    """(thread, ns run, ns waited in the run queue) of every thread of ``pid`` that lives."""
-    folder = f"{PROC}/{pid}/task"  # no Path here: it would cost more than the reading, hundreds of times a second
-    for name in _names(folder):
-        numbers = _text(f"{folder}/{name}/schedstat").split()
-        if len(numbers) == 3:
-            yield int(name), int(numbers[0]), int(numbers[1])
+class Family:
+    """A process and all that ever came from it. Whoever was a member stays one, though its parent ends before it."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._origins: dict[int, tuple[int, int]] = {}
+        self._inside: set[int] = set()
+
+    def members(self) -> list[int]:
+        """Those that live, in order of pid. Reads of /proc only what is new since the last call."""
+        living = set(map(int, filter(str.isdigit, _names(str(PROC)))))
+        for pid in self._origins.keys() - living:
+            del self._origins[pid]
+        for pid in living - self._origins.keys():
+            self._origins[pid] = _origin(pid)
+        self._inside &= living
+        self._inside |= {pid for pid in living if pid == self._root or self._origins[pid][1] == self._root}
+        grown = True
+        while grown:
+            found = {pid for pid in living if self._origins[pid][0] in self._inside} - self._inside
+            self._inside |= found
+            grown = bool(found)
+        return sorted(self._inside)
+
+
+def _origin(pid: int) -> tuple[int, int]:
+    """(parent, session) of ``pid``, zeros where it is gone."""
+    fields = _text(f"{PROC}/{pid}/stat").rpartition(") ")[2].split()
+    return (int(fields[1]), int(fields[3])) if len(fields) > 3 else (0, 0)
+
+
+def thread_count(pid: int) -> int:
+    """How many threads ``pid`` has, 0 where it is gone. Far cheaper than to list them."""
+    try:
+        return os.stat(f"{PROC}/{pid}/task").st_nlink - 2
+    except OSError:
+        return 0
+
+
+def thread_ids(pid: int) -> list[int]:
+    """The threads of ``pid`` that live."""
+    return [int(name) for name in _names(f"{PROC}/{pid}/task")]
+
+
+def ticks(pid: int) -> int:
+    """Hundredths of a second that ``pid`` ran, ended threads included, -1 where it is gone."""
+    fields = _text(f"{PROC}/{pid}/stat").rpartition(") ")[2].split()
+    return int(fields[11]) + int(fields[12]) if len(fields) > 12 else -1
+
+
+class Kept:
+    """Files of /proc and of control groups that stay open: to read one again is a third of the cost."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._files: dict[str, int] = {}
+
+    def read(self, path: str) -> str:
+        """The file, or nothing where it does not exist, may not be read, or its process ended."""
+        file = self._files.get(path)
+        if file is None:
+            if len(self._files) >= self._most:
+                return _text(path)
+            try:
+                file = self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return ""
+        try:
+            return os.pread(file, 8192, 0).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def forget(self, path: str) -> None:
+        """Close the file that was at ``path``."""
+        if (file := self._files.pop(path, None)) is not None:
+            os.close(file)
+
+    def close(self) -> None:
+        """Close all."""
+        for path in [*self._files]:
+            self.forget(path)
+
+
+def schedstat(pid: int, thread: int) -> str:
+    """The file that tells how long one thread ran and waited."""
+    return f"{PROC}/{pid}/task/{thread}/schedstat"
+
+
+def ran(text: str) -> tuple[int, int] | None:
+    """(ns run, ns waited in the run queue) of the ``text`` of a schedstat; None where it is none."""
+    numbers = text.split()
+    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 3 else None
 
 
 def switches(pid: int, thread: int) -> tuple[int, int]:
     """(voluntary, involuntary) context switches of one thread."""
-    found = _fields(PROC / str(pid) / "task" / str(thread) / "status")
+    found = _fields(_text(f"{PROC}/{pid}/task/{thread}/status"))
     return found.get("voluntary_ctxt_switches", 0), found.get("nonvoluntary_ctxt_switches", 0)
 
 
-def io(pid: int) -> Iterator[Reading]:
-    """Bytes that ``pid`` caused to be read from and written to storage, and its write calls."""
-    found = _fields(PROC / str(pid) / "io")
+def io(text: str) -> Iterator[Reading]:
+    """Bytes that a process caused to be read from and written to storage, and its write calls, of its /proc/PID/io."""
+    found = _fields(text)
     for name, field in (("read_bytes", "read_bytes"), ("write_bytes", "write_bytes"), ("write_calls", "syscw")):
         if field in found:
             yield Reading(name, found[field])
 
 
-def throttling(pid: int) -> Iterator[Reading]:
-    """How often and how long the CPU quota of the cgroup of ``pid`` stopped it, where there is a quota controller."""
-    for line in _text(PROC / str(pid) / "cgroup").splitlines():
+def groups(pid: int) -> tuple[str, ...]:
+    """The control groups of ``pid`` that may hold it back, innermost first: those with a quota controller, and the ones
+    above them that can be seen."""
+    found: list[str] = []
+    for line in _text(f"{PROC}/{pid}/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers == "" or "cpu" in controllers.split(","):
-            base = CGROUP if controllers == "" else CGROUP / "cpu"
-            found = _fields(base / path.lstrip("/") / "cpu.stat", "")
-            if "nr_throttled" in found:
-                yield Reading("cgroup_throttled_periods", found["nr_throttled"])
-                yield Reading(
-                    "cgroup_throttled_us", found.get("throttled_usec", found.get("throttled_time", 0) // 1000)
-                )
-                return
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        inner = Path(path.lstrip("/"))
+        for base in [CGROUP / "cpu"] if controllers else [CGROUP / name for name in HIERARCHIES]:
+            found += [str(base / group) for group in (inner, *inner.parents) if (base / group / "cpu.stat").exists()]
+    return tuple(dict.fromkeys(found))
 
 
-def machine() -> Iterator[Reading]:
-    """Pressure (microseconds in which some or all work waited) and the busy and idle time of all processors together."""
+def throttling(inside: tuple[str, ...], read: Callable[[str], str]) -> Iterator[Reading]:
+    """How often and how long the CPU quotas of control groups stopped their processes, where there is a quota controller."""
+    periods, micros, known = 0, 0, False
+    for group in inside:
+        found = _fields(read(f"{group}/cpu.stat"), "")
+        if "nr_throttled" in found:
+            known = True
+            periods += found["nr_throttled"]
+            micros += found.get("throttled_usec", found.get("throttled_time", 0) // 1000)
+    if known:
+        yield Reading("cgroup_throttled_periods", periods)
+        yield Reading("cgroup_throttled_us", micros)
+
+
+def group_pressure(inside: tuple[str, ...], read: Callable[[str], str]) -> Iterator[Reading]:
+    """Microseconds in which some or all work of the innermost group waited; only version 2 counts this."""
     for resource in ("cpu", "io", "memory"):
-        for line in _text(PROC / "pressure" / resource).splitlines():
-            share, _, total = line.partition(" avg10=")
-            yield Reading(f"pressure_{resource}_{share}_us", int(total.rpartition("total=")[2]))
-    words = _text(PROC / "stat").partition("\n")[0].split()[1:]
+        yield from _pressure("cgroup_pressure", resource, read(f"{inside[0]}/{resource}.pressure") if inside else "")
+
+
+def pressure(read: Callable[[str], str]) -> Iterator[Reading]:
+    """Microseconds in which some or all work on the machine waited for a resource."""
+    for resource in ("cpu", "io", "memory"):
+        yield from _pressure("pressure", resource, read(f"{PROC}/pressure/{resource}"))
+
+
+def processors(read: Callable[[str], str]) -> Iterator[Reading]:
+    """The busy and idle time of all processors together."""
+    words = read(f"{PROC}/stat").partition("\n")[0].split()[1:]
     if len(words) >= 8:
         user, nice, system, idle, iowait, irq, softirq, steal = (int(word) * TICK_NS for word in words[:8])
         yield Reading("machine_busy_ns", user + nice + system + irq + softirq)
@@ -88,9 +185,16 @@ def machine() -> Iterator[Reading]:
         yield Reading("machine_steal_ns", steal)
 
 
-def _fields(path: Path, separator: str = ":") -> dict[str, int]:
+def _pressure(prefix: str, resource: str, text: str) -> Iterator[Reading]:
+    for line in text.splitlines():
+        share, found, total = line.partition(" avg10=")
+        if found:
+            yield Reading(f"{prefix}_{resource}_{share}_us", int(total.rpartition("total=")[2]))
+
+
+def _fields(text: str, separator: str = ":") -> dict[str, int]:
     found: dict[str, int] = {}
-    for line in _text(path).splitlines():
+    for line in text.splitlines():
         name, _, value = line.partition(separator or " ")
         if value.strip().isdigit():
             found[name] = int(value)

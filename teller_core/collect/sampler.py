@@ -3,83 +3,198 @@
 ``samples.jsonl`` holds one counter a line: ``t`` (Unix ns), ``pid`` (0 for the whole machine), ``name`` ending with its
 unit, ``value`` and, for one thread, ``tid``. Counters only grow; one that is missing has not changed. No code runs in
 the service.
+
+What moves is read at every turn: threads that are new, or ran or waited for a hundredth of the last second. The others, and
+context switches, which are dear to read, are read once a second, and in a process that did nothing less often.
 """
 
-import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from teller_core.collect import proc
+from teller_core.collect.segments import Segments
 
 INTERVAL_S = 0.1
 SLOW_EVERY = 10
-"""New processes are looked for, and context switches counted, once in this many samples: both are dear to read."""
+"""New processes are looked for, and threads read that do little, once in this many turns."""
+IDLE_EVERY = 50
+"""Threads of a process that did nothing are read once in this many turns."""
+COUNT_EVERY = 3
+"""New threads in a process whose threads all rest are looked for once in this many turns."""
+GROUPS_EVERY = 100
+"""A process rarely changes its control groups."""
+MOST_OPEN = 512
+"""Files kept open: half of what a process may have open by default."""
+MOVED_NS = 10_000_000
+QUICK_NS = 200_000
+"""/proc/stat counts every interrupt of every processor: where reading it takes longer, it is read once a second."""
+Pair = tuple[int, int]
 
 
 @dataclass
-class _Seen:
-    """The last value of every counter, and what threads had run and waited for when they ended."""
+class _Member:
+    """One process: (run, waited) of its threads and of those that ended, which of them move, its control groups."""
 
-    values: dict[tuple[int, int, str], int] = field(default_factory=dict[tuple[int, int, str], int])
-    threads: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict[int, dict[int, tuple[int, int]]])
-    switches: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict[int, dict[int, tuple[int, int]]])
-
-
-def sample(root: int, path: Path, stop: threading.Event) -> None:
-    """Sample the process ``root`` and its descendants into ``path`` until ``stop`` is set or all have ended."""
-    seen = _Seen()
-    members: list[int] = []
-    with path.open("w", buffering=1 << 14) as file:
-        turn = 0
-        while not stop.is_set():
-            slow = turn % SLOW_EVERY == 0
-            if slow and not (members := proc.family(root)):
-                return
-            _write(file.write, seen, members, slow)
-            file.flush()
-            turn += 1
-            stop.wait(INTERVAL_S)
-        _write(file.write, seen, members, True)
+    threads: dict[int, Pair] = field(default_factory=dict[int, Pair])
+    moving: set[int] = field(default_factory=set[int])
+    before: dict[int, Pair] = field(default_factory=dict[int, Pair])
+    switches: dict[int, Pair] = field(default_factory=dict[int, Pair])
+    ended: Pair = (0, 0)
+    ended_switches: Pair = (0, 0)
+    count: int = 0
+    ticks: int = 0
+    groups: tuple[str, ...] = ()
 
 
-def _write(write: Callable[[str], object], seen: _Seen, members: list[int], slow: bool) -> None:
-    for pid in members:
+class Sampler:
+    """Samples the process ``root`` and all that come from it into ``file``."""
+
+    def __init__(self, root: int, file: Segments) -> None:
+        self.over = False
+        """Whether ``root`` and all that came from it have ended."""
+        self._family = proc.Family(root)
+        self._file = file
+        self._kept = proc.Kept(MOST_OPEN)
+        self._members: dict[int, _Member] = {}
+        self._values: dict[tuple[int, int, str], int] = {}
+        self._lines: list[str] = []
+        self._turn = 0
+        self._quick = True
+
+    def turn(self, last: bool = False) -> None:
+        """Read and write everything that is due."""
+        if self._file.is_full():
+            self._values.clear()  # a piece stands alone: what it does not say has to be looked for in no other
+            self._file.turn()
+        slow = last or self._turn % SLOW_EVERY == 0
+        if slow:
+            self._look_for_members()
+        for pid, member in self._members.items():
+            self._process(pid, member, slow, last)
+        self._groups()
+        self._machine(slow)
+        self._file.write(self._lines)
+        self._lines = []
+        self._turn += 1
+
+    def close(self) -> None:
+        """Read once more and give back what is open."""
+        self.turn(last=True)
+        self._kept.close()
+        self._file.close()
+
+    def _look_for_members(self) -> None:
+        living = self._family.members()
+        self.over = not living
+        for pid in self._members.keys() - set(living):
+            self._forget(pid, self._members.pop(pid))
+        for pid in living:
+            if pid not in self._members:
+                self._members[pid] = _Member(groups=proc.groups(pid))
+            elif self._turn % GROUPS_EVERY == 0:
+                self._members[pid].groups = proc.groups(pid)
+
+    def _process(self, pid: int, member: _Member, slow: bool, last: bool) -> None:
         now = time.time_ns()
-        for reading in _process(seen, pid, slow):
-            _write_new(write, seen, now, pid, reading)
-    now = time.time_ns()
-    for reading in proc.machine():
-        _write_new(write, seen, now, 0, reading)
+        if slow:
+            ticks = proc.ticks(pid)
+            slow = last or ticks != member.ticks or bool(member.moving) or self._turn % IDLE_EVERY == 0
+            member.ticks = ticks
+        if slow or member.moving or self._turn % COUNT_EVERY == 0:
+            count = proc.thread_count(pid)
+            if slow or count != member.count:
+                self._look_for_threads(pid, member)
+                member.count = count
+        if not (slow or member.moving):
+            return
+        for thread in member.threads if slow else member.moving:
+            self._thread(now, pid, member, thread)
+        run, waited = _sums(member.ended, member.threads)
+        self._say(now, pid, "run_ns", run)
+        self._say(now, pid, "run_queue_wait_ns", waited)
+        if slow:
+            self._second(now, pid, member)
+        self._say_all(now, pid, proc.io(self._kept.read(f"{proc.PROC}/{pid}/io")))
+
+    def _thread(self, now: int, pid: int, member: _Member, thread: int) -> None:
+        moved = proc.ran(self._kept.read(proc.schedstat(pid, thread)))
+        if moved is None:  # it has ended: what was read last stays
+            return
+        member.threads[thread] = moved
+        self._say(now, pid, "run_ns", moved[0], thread)
+        self._say(now, pid, "run_queue_wait_ns", moved[1], thread)
+
+    def _look_for_threads(self, pid: int, member: _Member) -> None:
+        """Take in new threads, as moving ones, and count those that ended among the ended."""
+        living = set(proc.thread_ids(pid))
+        for thread in living - member.threads.keys():
+            member.threads[thread] = (0, 0)
+            member.moving.add(thread)
+        for thread in member.threads.keys() - living if living else ():
+            member.moving.discard(thread)
+            member.ended = _sums(member.ended, {thread: member.threads.pop(thread)})
+            member.ended_switches = _sums(member.ended_switches, {thread: member.switches.pop(thread, (0, 0))})
+            self._kept.forget(proc.schedstat(pid, thread))
+            for name in ("run_ns", "run_queue_wait_ns"):
+                self._values.pop((pid, thread, name), None)
+
+    def _second(self, now: int, pid: int, member: _Member) -> None:
+        """Count the switches of threads that ran or waited since the last time, and tell which of them move."""
+        for thread, (run, waited) in member.threads.items():
+            moved = run + waited - sum(member.before.get(thread, (0, 0)))
+            if moved and (counted := proc.switches(pid, thread)) != (0, 0):
+                member.switches[thread] = counted
+            (member.moving.add if moved > MOVED_NS else member.moving.discard)(thread)
+        member.before = dict(member.threads)
+        own, forced = _sums(member.ended_switches, member.switches)
+        self._say(now, pid, "voluntary_switches", own)
+        self._say(now, pid, "involuntary_switches", forced)
+
+    def _groups(self) -> None:
+        """Throttling and pressure, read once a group and said of each of its processes."""
+        read: dict[tuple[str, ...], list[proc.Reading]] = {}
+        now = time.time_ns()
+        for pid, member in self._members.items():
+            if (found := read.get(member.groups)) is None:
+                found = [
+                    *proc.throttling(member.groups, self._kept.read),
+                    *proc.group_pressure(member.groups, self._kept.read),
+                ]
+                read[member.groups] = found
+            self._say_all(now, pid, found)
+
+    def _machine(self, slow: bool) -> None:
+        now = time.time_ns()
+        self._say_all(now, 0, proc.pressure(self._kept.read))
+        if slow or self._quick:
+            began = time.perf_counter_ns()
+            self._say_all(now, 0, proc.processors(self._kept.read))
+            self._quick = time.perf_counter_ns() - began < QUICK_NS
+
+    def _say_all(self, now: int, pid: int, readings: Iterable[proc.Reading]) -> None:
+        for reading in readings:
+            self._say(now, pid, reading.name, reading.value)
+
+    def _say(self, now: int, pid: int, name: str, value: int, thread: int = 0) -> None:
+        key = (pid, thread, name)
+        if self._values.get(key) != value:
+            self._values[key] = value
+            end = f',"tid":{thread}}}' if thread else "}"
+            self._lines.append(f'{{"t":{now},"pid":{pid},"name":"{name}","value":{value}{end}')
+
+    def _forget(self, pid: int, member: _Member) -> None:
+        for thread in member.threads:
+            self._kept.forget(proc.schedstat(pid, thread))
+        self._kept.forget(f"{proc.PROC}/{pid}/io")
+        for key in [key for key in self._values if key[0] == pid]:
+            del self._values[key]
 
 
-def _write_new(write: Callable[[str], object], seen: _Seen, now: int, pid: int, reading: proc.Reading) -> None:
-    key = (pid, reading.thread, reading.name)
-    if seen.values.get(key) == reading.value:
-        return
-    seen.values[key] = reading.value
-    row = {"t": now, "pid": pid, "name": reading.name, "value": reading.value}
-    if reading.thread:
-        row["tid"] = reading.thread
-    write(json.dumps(row) + "\n")
-
-
-def _process(seen: _Seen, pid: int, slow: bool) -> Iterator[proc.Reading]:
-    """The counters of one process: its threads that moved, then their sums (ended threads included), I/O, throttling."""
-    known = seen.threads.setdefault(pid, {})
-    for thread, run, waited in proc.threads(pid):
-        if known.get(thread) != (run, waited):
-            known[thread] = (run, waited)
-            yield proc.Reading("run_ns", run, thread)
-            yield proc.Reading("run_queue_wait_ns", waited, thread)
-    yield proc.Reading("run_ns", sum(run for run, _ in known.values()))
-    yield proc.Reading("run_queue_wait_ns", sum(waited for _, waited in known.values()))
-    if slow:
-        counted = seen.switches.setdefault(pid, {})
-        counted |= {thread: proc.switches(pid, thread) for thread, _, _ in proc.threads(pid)}
-        yield proc.Reading("voluntary_switches", sum(own for own, _ in counted.values()))
-        yield proc.Reading("involuntary_switches", sum(forced for _, forced in counted.values()))
-    yield from proc.io(pid)
-    yield from proc.throttling(pid)
+def _sums(before: Pair, counted: Mapping[int, Pair]) -> Pair:
+    """Both numbers of all threads together, those ``before`` included."""
+    first, second = before
+    for one, other in counted.values():
+        first += one
+        second += other
+    return first, second

@@ -6,6 +6,7 @@
  */
 #include "teller_cupti.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 
 enum { HEADER = 1, ANCHORS = 2, TEXTS = 3, FOOTER = 4, ROWS = 256, MOST_TEXT = 16 << 10 };
@@ -58,19 +59,36 @@ void write_staged(void) {
   }
 }
 
+/* A C++ name as its library spells it, to be freed; NULL where that is no C++ name or no such library is there. */
+static char *demangled(const char *text) {
+  static char *(*demangle)(const char *, char *, size_t *, int *);
+  if (strncmp(text, "_Z", 2)) return NULL;
+  if (!demangle) {
+    void *library = dlopen("libstdc++.so.6", RTLD_LAZY);
+    void *function = library ? dlsym(library, "__cxa_demangle") : NULL;
+    memcpy(&demangle, &function, sizeof function);
+  }
+  return demangle ? demangle(text, NULL, NULL, NULL) : NULL;
+}
+
+static void stage_text(const char *text) {
+  uint32_t size = (uint32_t)strnlen(text, MOST_TEXT);
+  if (text_used + 4 + size > STAGE) write_staged();
+  memcpy(text_stage + text_used, &size, 4);
+  memcpy(text_stage + text_used + 4, text, size);
+  text_used += 4 + size;
+  text_count++;
+}
+
 static uint32_t number_of(const char *text) {
   if (!text) return UINT32_MAX;
   uint32_t before = texts.count;
-  size_t length = strnlen(text, MOST_TEXT);
-  int64_t number = teller_intern(&texts, text, length);
+  int64_t number = teller_intern(&texts, text, strnlen(text, MOST_TEXT));
   if (number < 0) return UINT32_MAX;
   if (texts.count > before) {
-    uint32_t size = (uint32_t)length;
-    if (text_used + 4 + size > STAGE) write_staged();
-    memcpy(text_stage + text_used, &size, 4);
-    memcpy(text_stage + text_used + 4, text, size);
-    text_used += 4 + size;
-    text_count++;
+    char *known = demangled(texts.text[number]);
+    stage_text(known ? known : texts.text[number]);
+    free(known);
   }
   return (uint32_t)number;
 }

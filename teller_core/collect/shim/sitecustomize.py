@@ -27,11 +27,17 @@ def _run(spec):
 if os.environ.get("TELLER_CAPTURE_DIR"):
     from teller_shim_guard import guarded
 
+    def _switch():
+        from teller_shim_switches import switch_on  # guarded
+
+        switch_on()
+
     def _start():
         from teller_shim_process import start  # guarded
 
         start(os.environ["TELLER_CAPTURE_DIR"])
 
+    guarded("switches", _switch)
     guarded("start", _start)
 
 _spec = _hidden()

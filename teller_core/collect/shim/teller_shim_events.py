@@ -1,4 +1,4 @@
-"""Events of this process as JSON lines in ``host-PID.jsonl``: what happened, when (Unix ns), on which native thread.
+"""Events of this process as JSON lines: what happened, when (Unix ns), on which native thread.
 
 ``ph`` is X for a span with ``dur``, I for an instant, G for a garbage collection, L for a late thread, P for a process
 with its clock anchors, N and M for NVTX ranges and marks. Adding is one append: safe from any thread and from inside a
@@ -12,17 +12,24 @@ import threading
 import time
 from collections import deque
 
-from teller_shim_guard import problems
+import teller_shim_ring as ring
+from teller_shim_guard import guarded, problems
 
 MOST_PENDING = 200_000
 """A program that makes events faster than they can be written loses some, counted, rather than all its memory."""
+AT_ONCE = 256
+"""Lines that are made before the others threads may run, and written together."""
 _pending = deque()
-_state = {"folder": None, "fd": None, "torn": False, "lost": 0, "told": {}}
+_state = {"lost": 0, "told": {}, "hooks": {}}
 _writing = threading.Lock()
+_encode = json.JSONEncoder(default=str, check_circular=False).encode
 
 
 def add(ph, start, name, fields):
-    """Keep one event that began at ``start`` (Unix ns) on the calling thread. ``fields`` is a dict of JSON values."""
+    """Keep one event that began at ``start`` (Unix ns) on the calling thread.
+
+    ``fields`` is a dict of JSON values, or a function without arguments that will make it when the event is written.
+    """
     if len(_pending) < MOST_PENDING:
         _pending.append((ph, start, threading.get_native_id(), name, fields))
     else:
@@ -34,51 +41,65 @@ def instant(name, **fields):
     add("I", time.time_ns(), name, fields)
 
 
+def tell_hooks(event, package, version, tested):
+    """Note which hooks are on (``hooks``) or off (``hooks_disabled``); each segment says it again."""
+    if _state["hooks"].get((event, package)) != version:
+        _state["hooks"][event, package] = version
+        instant(event, package=package, version=version, tested=tested)
+
+
 def anchor():
     """One moment on three clocks: [Unix ns, monotonic ns, perf_counter ns]."""
     return [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
 
 
 def open_in(folder):
-    """Start the file of this process in ``folder``. Events of a parent that a fork left behind are dropped."""
+    """Begin the record of this process in ``folder``. Events of a parent that a fork left behind are dropped."""
     _pending.clear()
-    path = os.path.join(folder, "host-%d.jsonl" % os.getpid())
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-    _state.update(folder=folder, fd=os.open(path, flags, 0o644), torn=False, lost=0, told={})
-    add("P", time.time_ns(), "process", _process())
+    _state.update(lost=0, told={})
+    ring.begin(folder)
 
 
 def after_fork():
     """Make the lock new: the thread that held it may not exist in this child."""
     global _writing  # noqa: PLW0603  # a lock cannot be told to forget its owner
     _writing = threading.Lock()
+    problems.clear()
 
 
-def flush():
-    """Write what is pending. Where the disk refuses, the events are lost and counted."""
+def flush(even_if_empty=False):
+    """Write what is pending. Where the disk refuses, the events are lost and counted.
+
+    Between two portions other threads get the interpreter lock: the program's must not wait for all of ours.
+    """
     with _writing:
         _note_problems()
-        lines = []
-        for _ in range(len(_pending)):  # not until it is empty: a busy program would never let that be
-            ph, start, thread, name, fields = _pending.popleft()
-            row = {"ph": ph, "t": start, "tid": thread, "name": name}
-            row.update(fields)
-            lines.append(json.dumps(row, default=str))
-        if lines and _state["fd"] is not None:
-            _write(lines)
+        if even_if_empty and not ring.opened():
+            ring.write([], _heading)
+        left = len(_pending)  # not until it is empty: a busy program would never let that be
+        while left > 0:
+            portion = min(left, AT_ONCE)
+            lines = [_line(*_pending.popleft()) for _ in range(portion)]
+            if not ring.write(lines, _heading):
+                _lose(len(lines))
+            left -= portion
+            time.sleep(0)
+        ring.expire()
 
 
-def _write(lines):
-    text = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
-    if _state["torn"]:
-        text = b"\n" + text
-    try:
-        _state["torn"] = os.write(_state["fd"], text) != len(text)
-        failed = _state["torn"]
-    except OSError:
-        failed = True
-    if failed:
-        _lose(len(lines))
+def silent():
+    """Whether this process has said nothing and has nothing to say."""
+    return not _pending and not problems and not ring.opened()
+
+
+def _line(ph, start, thread, name, fields):
+    row = {"ph": ph, "t": start, "tid": thread, "name": name}
+    row.update(guarded(name, fields, default={}) if callable(fields) else fields)
+    return (_encode(row) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _heading():
+    return _line("P", time.time_ns(), threading.get_native_id(), "process", _process())
 
 
 def _lose(count):
@@ -95,12 +116,14 @@ def _note_problems():
 
 
 def _process():
+    hooks = [{"event": event, "package": package, "version": v} for (event, package), v in _state["hooks"].items()]
     return {
         "argv": _program(),
         "ppid": os.getppid(),
         "exe": os.path.basename(sys.executable or ""),
         "py": sys.version.split()[0],
         "anchor": anchor(),
+        "hooks": hooks,
     }
 
 

@@ -4,7 +4,7 @@ import sys
 import threading
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 
-from teller_shim_events import instant
+from teller_shim_events import tell_hooks
 from teller_shim_guard import guarded
 
 _hooks = {}
@@ -31,9 +31,9 @@ def known_version(package, tested):
     """
     version = str(getattr(sys.modules.get(package), "__version__", "unknown"))
     if ".".join(version.split(".")[:2]) in tested:
-        instant("hooks", package=package, version=version)
+        tell_hooks("hooks", package, version, list(tested))
         return True
-    instant("hooks_disabled", package=package, version=version, tested=list(tested))
+    tell_hooks("hooks_disabled", package, version, list(tested))
     return False
 
 
@@ -61,7 +61,7 @@ class _Finder:
 def _extend(spec):
     loader = spec.loader
     if type(loader) not in (SourceFileLoader, SourcelessFileLoader):  # another loader may serve many modules at once
-        instant("hooks_disabled", package=spec.name, version="loader", tested=["SourceFileLoader"])
+        tell_hooks("hooks_disabled", spec.name, "loader", ["SourceFileLoader"])
         return
     run = loader.exec_module
 

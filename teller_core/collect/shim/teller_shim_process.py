@@ -6,6 +6,7 @@ import os
 import threading
 import time
 
+import teller_shim_cost as cost
 import teller_shim_events as events
 import teller_shim_imports as imports
 import teller_shim_nvtx
@@ -17,6 +18,9 @@ from teller_shim_guard import guarded
 TICK_S = 0.05
 LATE_NS = 20_000_000
 LONG_COLLECTION_NS = 1_000_000
+SILENT_S = 1.0
+"""A process that lives longer than this is in the bundle, even where it has nothing to say."""
+REPORT_S = 5.0
 _thread = {"running": None, "stop": threading.Event()}
 _collections = {}
 
@@ -57,6 +61,7 @@ def _before_fork():
 
 def _in_child(folder):
     events.after_fork()
+    cost.after_fork()
     profile.after_fork()
     _collections.clear()
     events.open_in(folder)
@@ -65,6 +70,7 @@ def _in_child(folder):
 
 def _watch(folder, stop):
     """Every 50 ms: say how late this thread got the processor and the interpreter lock, write, obey the control file."""
+    began = reported = time.monotonic()
     while not stop.is_set():
         before = time.monotonic_ns()
         stop.wait(TICK_S)
@@ -74,7 +80,17 @@ def _watch(folder, stop):
         if late > LATE_NS:
             events.add("L", time.time_ns(), "thread_lag", {"lag": late})
         guarded("profile", profile.obey, folder)
-        guarded("write", events.flush)
+        now = time.monotonic()
+        if now - reported > REPORT_S:
+            reported = now
+            cost.thread_total()
+            guarded("cost", _report)
+        guarded("write", events.flush, now - began > SILENT_S)
+    cost.thread_total(ends=True)
+
+
+def _report():
+    events.instant("shim_cost", **cost.report())
 
 
 def _collection(phase, info):
@@ -104,5 +120,8 @@ def _end(folder):
     _thread["stop"].set()
     _thread["running"].join(0.5)
     guarded("profile", profile.finish, folder)
-    events.instant("process_end", anchor=events.anchor())
-    events.flush()
+    if not events.silent():
+        events.flush()
+        _report()
+        events.instant("process_end", anchor=events.anchor())
+        events.flush()

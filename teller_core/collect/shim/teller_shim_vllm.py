@@ -1,44 +1,33 @@
-"""What vLLM decides and runs. Tested on vLLM 0.32 (V1 engine)."""
+"""Which functions of vLLM are recorded, and for which versions. Tested on vLLM 0.32 (V1 engine, CPU build)."""
 
 from teller_shim_imports import known_version, when_imported
-from teller_shim_wrap import record_call
+from teller_shim_vllm_engine import hook_scheduler, hook_worker
+from teller_shim_vllm_front import hook_front_end, hook_handlers, hook_outputs, hook_renderer
 
 TESTED = ("0.32",)
+PLACES = (
+    ("vllm.v1.core.sched.scheduler", hook_scheduler),
+    ("vllm.v1.worker.gpu_worker", hook_worker),
+    ("vllm.v1.engine.async_llm", hook_front_end),
+    ("vllm.v1.engine.output_processor", hook_outputs),
+    ("vllm.renderers.base", hook_renderer),
+    ("vllm.entrypoints.openai.completion.serving", hook_handlers),
+    ("vllm.entrypoints.openai.chat_completion.serving", hook_handlers),
+    ("vllm.entrypoints.openai.responses.serving", hook_handlers),
+    ("vllm.entrypoints.anthropic.serving", hook_handlers),
+)
+"""Modules and what is done once each has been imported."""
 
 
 def install():
-    """Record every ``Scheduler.schedule`` and every ``Worker.execute_model``."""
-    when_imported("vllm.v1.core.sched.scheduler", _scheduler)
-    when_imported("vllm.v1.worker.gpu_worker", _worker)
+    """Record what the scheduler decides, what comes out, what workers run, and requests in the front end."""
+    for module, hook in PLACES:
+        when_imported(module, _where_known(hook))
 
 
-def _scheduler(module):
-    if known_version("vllm", TESTED):
-        record_call(module.Scheduler, "schedule", "vllm.schedule", _decision)
+def _where_known(hook):
+    def hook_if_known(module):
+        if known_version("vllm", TESTED):
+            hook(module)
 
-
-def _worker(module):
-    if known_version("vllm", TESTED):
-        record_call(module.Worker, "execute_model", "vllm.execute_model", _execution)
-
-
-def _decision(args, kwargs, output):
-    new = output.scheduled_new_reqs
-    again = output.scheduled_cached_reqs
-    computed = {request.req_id: request.num_computed_tokens for request in new}
-    computed.update(zip(again.req_ids, again.num_computed_tokens))  # noqa: B905  # Python 3.9 has no strict
-    return {
-        "tokens": dict(output.num_scheduled_tokens),
-        "preempted": list(output.preempted_req_ids or ()),
-        "finished": list(output.finished_req_ids),
-        "prompt": {request.req_id: len(request.prompt_token_ids or ()) for request in new},
-        "computed": computed,
-        "cached": {request.req_id: request.num_computed_tokens for request in new},
-        "resumed": list(again.resumed_req_ids),
-        "drafted": {request: len(ids) for request, ids in output.scheduled_spec_decode_tokens.items()},
-    }
-
-
-def _execution(args, kwargs, output):
-    decision = args[1] if len(args) > 1 else kwargs.get("scheduler_output")
-    return {"tokens": dict(decision.num_scheduled_tokens)}
+    return hook_if_known

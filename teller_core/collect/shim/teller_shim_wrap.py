@@ -3,31 +3,68 @@
 import functools
 import time
 
-from teller_shim_events import add, instant
+from teller_shim_cost import due, spent, timed
+from teller_shim_events import add, tell_hooks
 from teller_shim_guard import guarded
 
 _MARK = "__teller_shim__"
 
 
-def record_call(owner, name, event, describe=None):
+def record_call(owner, name, event, describe=None, prepare=None):
     """Make every call of ``owner.name`` an X event named ``event``.
 
-    ``describe(args, kwargs, result)`` gives further fields as a dict. Errors of ``describe`` are counted.
+    ``describe(args, kwargs, result)`` gives further fields as a dict, or a function that makes it later. With ``prepare``,
+    what ``prepare(args, kwargs)`` gave before the call is its fourth argument. Errors of both are counted.
     """
 
     def make(function):
         @functools.wraps(function)
         def recorded(*args, **kwargs):
+            cpu = due()
+            extra = () if prepare is None else (guarded(event, prepare, args, kwargs),)
+            spent(cpu)
             start = time.time_ns()
             try:
                 result = function(*args, **kwargs)
             except BaseException as error:
                 add("X", start, event, {"dur": time.time_ns() - start, "err": type(error).__name__})
                 raise
-            fields = {"dur": time.time_ns() - start}
-            if describe is not None:
-                fields.update(guarded(event, describe, args, kwargs, result, default={}))
-            add("X", start, event, fields)
+            took = time.time_ns() - start
+            cpu = None if cpu is None else time.thread_time_ns()
+            _note(event, start, took, describe, (args, kwargs, result, *extra))
+            if cpu is not None:
+                spent(cpu)
+                timed()
+            return result
+
+        return recorded
+
+    _replace(owner, name, make)
+
+
+def _note(event, start, took, describe, call):
+    said = {} if describe is None else guarded(event, describe, *call, default={})
+    if callable(said):
+        add("X", start, event, lambda: dict(said(), dur=took))
+    else:
+        said = {} if said is None else said
+        said["dur"] = took
+        add("X", start, event, said)
+
+
+def record_await(owner, name, event, describe=None):
+    """As :func:`record_call`, of a coroutine function: from the call until its result is there."""
+
+    def make(function):
+        @functools.wraps(function)
+        async def recorded(*args, **kwargs):
+            start = time.time_ns()
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as error:
+                add("X", start, event, {"dur": time.time_ns() - start, "err": type(error).__name__})
+                raise
+            _counted(_note, event, start, time.time_ns() - start, describe, (args, kwargs, result))
             return result
 
         return recorded
@@ -41,7 +78,7 @@ def before_call(owner, name, observe):
     def make(function):
         @functools.wraps(function)
         def observed(*args, **kwargs):
-            guarded(name, observe, args, kwargs)
+            _counted(guarded, name, observe, args, kwargs)
             return function(*args, **kwargs)
 
         return observed
@@ -49,10 +86,34 @@ def before_call(owner, name, observe):
     _replace(owner, name, make)
 
 
+def after_call(owner, name, observe):
+    """Call ``observe(args, kwargs, result)`` after every call of ``owner.name`` that returned."""
+
+    def make(function):
+        @functools.wraps(function)
+        def observed(*args, **kwargs):
+            result = function(*args, **kwargs)
+            _counted(guarded, name, observe, args, kwargs, result)
+            return result
+
+        return observed
+
+    _replace(owner, name, make)
+
+
+def _counted(work, *args):
+    """``work(*args)``, its CPU counted as the recorder's."""
+    cpu = due()
+    work(*args)
+    if cpu is not None:
+        spent(cpu)
+        timed()
+
+
 def _replace(owner, name, make):
     function = getattr(owner, name, None)
     if function is None:
-        instant("hooks_disabled", package=getattr(owner, "__name__", ""), version="no " + name, tested=[])
+        tell_hooks("hooks_disabled", "%s.%s" % (getattr(owner, "__name__", ""), name), "no such function", [])
     elif not getattr(function, _MARK, False):
         replacement = make(function)
         setattr(replacement, _MARK, True)

@@ -63,7 +63,7 @@ class Watch:
         self._watched = Watched()
         self._signaled = False
         self._known: tuple[int, str] | None = asked_in(cap)
-        self._last = 0
+        self._last: int | None = None
         self._count = 0
 
     def signal(self) -> None:
@@ -79,7 +79,7 @@ class Watch:
             reason = "slow"
         if reason is None:
             return asked
-        rested = now - self._last >= self._rest(reason)
+        rested = self._last is None or now - self._last >= self._rest(reason)
         if self._count >= self._plan.most or not rested:
             self.refused += reason != "slow"  # a slow one is slow at every poll
             return asked

@@ -5,8 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -167,3 +170,63 @@ def test_what_is_too_large_is_not_copied(tmp_path: Path) -> None:
 def test_where_no_capture_runs_there_is_none_to_attach_to(tmp_path: Path) -> None:
     told = over(jobs.start(planned(tmp_path, kind="attach", source=tmp_path / "none", command=())))
     assert told.error.startswith("The capture to attach to: none is recorded there.")
+
+
+@contextmanager
+def engine(traces: Path) -> Generator[tuple[str, list[str]]]:
+    """An engine's endpoint, which writes a profile when it is asked to stop; and what it was asked."""
+    asked: list[str] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if self.path == "/stop_profile":
+                (traces / f"rank0.{len(asked)}.json").write_text("{}")
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_engine_profiles_itself_and_only_what_it_wrote_meanwhile_is_copied(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    (traces / "old.json").write_text("{}")
+    with engine(traces) as (endpoint, asked):
+        plan = planned(tmp_path, kind="endpoint", endpoint=endpoint, source=traces, window_s=0.3, command=())
+        told = over(jobs.start(plan))
+    assert (told.state, told.ended_by, told.error) == ("ended", "itself", "")
+    assert asked == ["/start_profile", "/stop_profile"]
+    assert [path.name for path in (tmp_path / "bundle").iterdir()] == ["rank0.2.json"]
+
+
+def test_a_profile_is_stopped_when_its_job_is(tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    with engine(traces) as (endpoint, asked):
+        plan = planned(tmp_path, kind="endpoint", endpoint=endpoint, source=traces, window_s=50.0, command=())
+        job = jobs.start(plan)
+        until(lambda: "/start_profile" in asked)
+        jobs.stop(job)
+        assert over(job).ended_by == "asked"
+    assert asked == ["/start_profile", "/stop_profile"]
+
+
+def test_an_endpoint_elsewhere_is_refused_unless_it_is_listed(tmp_path: Path) -> None:
+    told = over(
+        jobs.start(planned(tmp_path, kind="endpoint", endpoint="http://192.0.2.1:8000", source=tmp_path, command=()))
+    )
+    assert told.state == "failed"
+    assert told.error.startswith("The endpoint: it is neither on this machine nor on the list of the operator.")
