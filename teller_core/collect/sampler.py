@@ -119,7 +119,8 @@ class Sampler:
 
     def _thread(self, now: int, pid: int, member: _Member, thread: int) -> None:
         moved = proc.ran(self._kept.read(proc.schedstat(pid, thread)))
-        if moved is None:  # it has ended: what was read last stays
+        if moved is None:  # it has ended, and another may have begun: they are listed at the next turn
+            member.count = -1
             return
         member.threads[thread] = moved
         self._say(now, pid, "run_ns", moved[0], thread)

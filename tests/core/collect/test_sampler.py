@@ -1,6 +1,7 @@
 """Counters read from outside: of a child that works, waits, writes and has children, and of the machine."""
 
 import json
+import os
 import sys
 from collections import defaultdict
 from itertools import pairwise
@@ -11,6 +12,8 @@ import pytest
 
 from teller_core.collect import proc
 from teller_core.collect.bundle import record
+from teller_core.collect.sampler import Sampler
+from teller_core.collect.segments import Segments
 
 WORK = """
 import os, threading, time
@@ -75,29 +78,95 @@ def test_children_of_the_service_are_sampled_too(tmp_path: Path) -> None:
 
 def test_a_process_that_is_gone_has_no_threads_and_no_io() -> None:
     gone = 2**22 + 1
-    assert list(proc.threads(gone)) == []
-    assert list(proc.io(gone)) == []
-    assert list(proc.throttling(gone)) == []
-    assert proc.family(gone) == []
+    assert (proc.thread_ids(gone), proc.thread_count(gone), proc.ticks(gone)) == ([], 0, -1)
+    assert (proc.groups(gone), proc.family(gone)) == ((), [])
+    kept = proc.Kept(4)
+    assert proc.ran(kept.read(proc.schedstat(gone, gone))) is None
+    assert list(proc.io(kept.read(f"/proc/{gone}/io"))) == []
 
 
 @pytest.mark.parametrize(
-    ("line", "stat", "expected"),
+    ("case", "expected"),
     [
-        ("0::/box", "nr_periods 9\nnr_throttled 4\nthrottled_usec 700\n", {"periods": 4, "us": 700}),
-        ("4:cpu,cpuacct:/box", "nr_throttled 2\nthrottled_time 3000\n", {"periods": 2, "us": 3}),
-        ("0::/box", "usage_usec 5\n", {}),
+        (("0::/box", "box", "nr_periods 9\nnr_throttled 4\nthrottled_usec 700\n"), {"periods": 4, "us": 700}),
+        (("0::/box", "unified/box", "nr_throttled 4\nthrottled_usec 700\n"), {"periods": 4, "us": 700}),
+        (("0::/pod/box", "pod", "nr_throttled 4\nthrottled_usec 700\n"), {"periods": 4, "us": 700}),
+        (("4:cpu,cpuacct:/box", "cpu/box", "nr_throttled 2\nthrottled_time 3000\n"), {"periods": 2, "us": 3}),
+        (("0::/box", "box", "usage_usec 5\n"), {}),
     ],
 )
-def test_throttling_is_read_from_both_kinds_of_cgroup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, stat: str, expected: dict[str, int]
+def test_throttling_is_read_from_both_kinds_of_cgroup_and_from_those_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: tuple[str, str, str], expected: dict[str, int]
 ) -> None:
-    folder = tmp_path / "cgroup" / ("box" if line.startswith("0::") else "cpu/box")
+    line, place, stat = case
+    folder = tmp_path / "cgroup" / place
     folder.mkdir(parents=True)
     (folder / "cpu.stat").write_text(stat)
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "cgroup").write_text(line + "\n")
     monkeypatch.setattr(proc, "PROC", tmp_path)
     monkeypatch.setattr(proc, "CGROUP", tmp_path / "cgroup")
-    found = {reading.name.removeprefix("cgroup_throttled_"): reading.value for reading in proc.throttling(7)}
-    assert found == expected
+    readings = proc.throttling(proc.groups(7), proc.Kept(8).read)
+    assert {reading.name.removeprefix("cgroup_throttled_"): reading.value for reading in readings} == expected
+
+
+def test_pressure_is_read_of_the_machine_and_of_a_control_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=70\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"
+    (tmp_path / "pressure").mkdir()
+    (tmp_path / "pressure" / "memory").write_text(text)
+    (tmp_path / "io.pressure").write_text(text)
+    monkeypatch.setattr(proc, "PROC", tmp_path)
+    kept = proc.Kept(8)
+    assert list(proc.pressure(kept.read)) == [("pressure_memory_some_us", 70, 0), ("pressure_memory_full_us", 3, 0)]
+    found = proc.group_pressure((str(tmp_path),), kept.read)
+    assert list(found) == [("cgroup_pressure_io_some_us", 70, 0), ("cgroup_pressure_io_full_us", 3, 0)]
+
+
+def test_threads_that_come_and_go_stay_in_the_sums_of_their_process(tmp_path: Path) -> None:
+    code = """
+import threading, time
+def burn():
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end: pass
+    time.sleep(0.25)
+for _ in range(8):
+    thread = threading.Thread(target=burn); thread.start(); thread.join()
+"""
+    pid, rows = _samples(tmp_path, code)
+    ran = [row["value"] for row in rows if row["pid"] == pid and row["name"] == "run_ns" and "tid" not in row]
+    assert ran == sorted(ran)
+    assert ran[-1] >= 400_000_000
+
+
+def test_a_daemon_is_still_sampled_when_its_parent_has_ended(tmp_path: Path) -> None:
+    daemon = "import os, time\nif os.fork(): time.sleep(1.3); os._exit(0)\nos.setsid()\ntime.sleep(2.6)"
+    code = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {daemon!r}])\ntime.sleep(1.5)"
+    _, rows = _samples(tmp_path, code)
+    started = min(row["t"] for row in rows)
+    late = {row["pid"] for row in rows if row["t"] > started + 1_800_000_000} - {0}
+    assert len(late) == 2  # the command and the daemon; the one between them is gone
+
+
+def test_every_piece_of_a_long_recording_says_all_counters_again(tmp_path: Path) -> None:
+    file = Segments(tmp_path, "samples", 8 * 4096, 3600)
+    sampler = Sampler(os.getpid(), file)
+    for _ in range(200):
+        sampler.turn()
+    sampler.close()
+    pieces = [piece.read_text().splitlines() for piece in sorted(tmp_path.glob("samples*.jsonl"))]
+    assert len(pieces) > 2
+    for rows in pieces[1:-1]:
+        names = {json.loads(row)["name"] for row in rows}
+        assert {"run_ns", "run_queue_wait_ns", "machine_busy_ns", "machine_idle_ns"} <= names
+
+
+def test_a_disk_that_refuses_costs_lines_and_they_are_counted(tmp_path: Path) -> None:
+    file = Segments(tmp_path / "gone", "samples", 1 << 20, 3600)
+    file.write(["a", "b"])
+    assert file.lost == 2
+    (tmp_path / "gone").mkdir()
+    file.write(["c"])
+    file.close()
+    assert (file.lost, (tmp_path / "gone" / "samples.jsonl").read_text()) == (2, "c\n")
