@@ -3,6 +3,7 @@
 import json
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar, overload
 
 from teller_core.data.process import Process
@@ -151,6 +152,16 @@ class LogLines(Sequence[LogLine]):
         old, self._kinds = self._kinds, _Table[Kind]()
         codes = [self._kinds.code(kind._replace(process=better(kind.process))) for kind in old.values]
         self._kind = array("i", (codes[code] for code in self._kind))
+
+    def since(self, first: int) -> "LogLines":
+        """The lines from position ``first`` on."""
+        later = LogLines()
+        later._kinds, later._kind = self._kinds, self._kind[first:]
+        later.time, later.resolution = self.time[first:], self.resolution[first:]
+        later.file, later.number = self.file[first:], self.number[first:]
+        later.fields.extend(islice(self.fields, first, None))
+        later.untrusted_text.extend(islice(self.untrusted_text, first, None))
+        return later
 
     def at(self, times: Iterable[int]) -> "LogLines":
         """The same lines with other times, one a line; all other columns are shared."""

@@ -29,7 +29,10 @@ class Gathered:
     redactions: int = 0
     times: list[int] = field(default_factory=list[int])
     """Unix ns: one of each file that has any."""
-    logs: Logs = field(default_factory=Logs)
+    logs: Logs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.logs = Logs(self.recording.lines)
 
     def add(self, file: FileRead, found: Found) -> None:
         """Append ``found``, which was read from ``file``. Positions of lines move by those of the files before."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from teller_core.data.records import FileRead, Recording
 from teller_core.data.scratch import scratch
+from teller_core.data.table import UNKNOWN
 from teller_core.data.tree import Tree
 from teller_core.errors import InputError, TellerError
 from teller_core.ingest.files.archives import unpacked
@@ -32,6 +33,7 @@ from teller_core.ingest.formats import FORMATS, UNTRIED
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.gather import Gathered
 from teller_core.ingest.logs import reader as engine_log
+from teller_core.ingest.rotation import age
 
 __all__ = [
     "FORMATS", "UNTRIED", "Group", "How", "Reading", "apart", "bytes_of", "content_id", "format_of", "hashed", "plan",
@@ -40,6 +42,9 @@ __all__ = [
 
 BY_OTHERS = frozenset({engine_log.NAME})
 """Formats whose stamps may lack a year, or a day, which the other files of the capture tell: they are read last."""
+
+LOOKED_AT = 1000
+"""Lines at the beginning of a log among which its first stamp is looked for."""
 
 
 class How(NamedTuple):
@@ -100,11 +105,11 @@ def _read(group: Group, nest: Nest | None, progress: Tell | None, how: How) -> R
     gathered = Gathered(Recording(root=group.root))
     formats, others = recognized(group)
     gathered.recording.files.extend(others)
-    ordered = dict(sorted(formats.items(), key=lambda item: item[1] in BY_OTHERS))
     trees: list[Tree] = []
     with scratch(how.beside) as folder:
         wanted = {path: group.packed[path] for path in formats if path in group.packed}
         places = unpacked(wanted, folder, _unpacking(progress)) if wanted else {}
+        ordered = _ordered(formats, places)
         salt = secrets.token_bytes(16)
         files = _Files(group, ordered, places, hosts_of(group), is_bundle(group.files), salt, how.keep_prompts)
         bar = Bar([path.name for path in ordered], [size_in(group, path) for path in ordered], progress)
@@ -116,6 +121,26 @@ def _read(group: Group, nest: Nest | None, progress: Tell | None, how: How) -> R
                 trees += read.trees
     check_unchanged(group)
     return Reading(gathered.finish(), trees)
+
+
+def _ordered(formats: dict[Path, str], places: dict[Path, Path]) -> dict[Path, str]:
+    """Logs last, by the time at which they begin: parts of one that was rotated lie in no order of their names."""
+    logs = [path for path, name in formats.items() if name in BY_OTHERS]
+    if len(logs) > 1:
+        begins = {path: _begin(places.get(path, path)) for path in logs}
+        logs.sort(key=lambda path: (begins[path] == UNKNOWN, begins[path], -age(path.name)))
+    others = {path: name for path, name in formats.items() if name not in BY_OTHERS}
+    return others | {path: formats[path] for path in logs}
+
+
+def _begin(path: Path) -> int:
+    """The first stamp of a log, on whichever clock it has; UNKNOWN where it has none, or cannot be read."""
+    try:
+        head, near = read_head(path), path.stat().st_mtime_ns
+    except (TellerError, OSError):  # whoever reads all of it says why
+        return UNKNOWN
+    heads = (engine_log.beginning(line, near) for line in head.decode("utf-8", "replace").splitlines()[:LOOKED_AT])
+    return next((one.time for one in heads if one is not None and one.time != UNKNOWN and not one.local), UNKNOWN)
 
 
 def _unpacking(progress: Tell | None) -> Tell | None:
