@@ -6,6 +6,7 @@ import os
 import threading
 import time
 
+import teller_shim_collectives as collectives
 import teller_shim_cost as cost
 import teller_shim_events as events
 import teller_shim_imports as imports
@@ -30,7 +31,7 @@ def start(folder):
     os.makedirs(folder, exist_ok=True)
     events.open_in(folder)
     imports.watch()
-    for engine in (teller_shim_vllm, teller_shim_transformers, teller_shim_nvtx):
+    for engine in (teller_shim_vllm, teller_shim_transformers, teller_shim_nvtx, collectives):
         guarded(engine.__name__, engine.install)
     imports.when_imported("multiprocessing.util", lambda module: _multiprocessing(module, folder))
     gc.callbacks.append(_collection)
@@ -62,6 +63,7 @@ def _before_fork():
 def _in_child(folder):
     events.after_fork()
     cost.after_fork()
+    collectives.after_fork()
     profile.after_fork()
     _collections.clear()
     events.open_in(folder)
@@ -85,6 +87,7 @@ def _watch(folder, stop):
             reported = now
             cost.thread_total()
             guarded("cost", _report)
+            guarded("collectives", collectives.watch, folder)
         guarded("write", events.flush, now - began > SILENT_S)
     cost.thread_total(ends=True)
 
@@ -120,6 +123,7 @@ def _end(folder):
     _thread["stop"].set()
     _thread["running"].join(0.5)
     guarded("profile", profile.finish, folder)
+    guarded("collectives", collectives.finish, folder)
     if not events.silent():
         events.flush()
         _report()

@@ -1,0 +1,158 @@
+"""Which collectives this process calls, and when: torch's own functions on groups whose backend is Gloo.
+
+A call on a Gloo group lasts, on the calling thread, as long as the collective, so calls of all ranks tell who came last,
+without a profiler. NCCL's calls return before the device begins: those are left to its own recorders. One that lasts
+unusually long makes torch's flight recorder write what it holds, where TORCH_FR_BUFFER_SIZE made it hold anything; so does
+the end of the process.
+
+``K`` events: ``name`` the function, ``dur``, ``group``, ``n`` (counts the collectives of the group here), ``rank`` in the job,
+``size`` of the group, ``elems`` and ``dtype`` of what is given, ``later`` where the call only began it. Tested on torch 2.13.
+"""
+
+import functools
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+
+from teller_shim_cost import due, spent, timed
+from teller_shim_events import add, instant
+from teller_shim_guard import guarded
+from teller_shim_imports import when_imported
+
+LONG_S = 10.0
+"""Gloo itself gives up after 30 minutes, and orchestrators after one or more."""
+CALLS = {
+    "all_reduce": (0, 2),
+    "broadcast": (0, 2),
+    "reduce": (0, 3),
+    "all_gather": (1, 2),
+    "all_gather_into_tensor": (1, 2),
+    "gather": (0, 3),
+    "scatter": (0, 3),
+    "reduce_scatter": (0, 3),
+    "reduce_scatter_tensor": (1, 3),
+    "all_to_all": (None, 2),
+    "all_to_all_single": (1, 4),
+    "barrier": (None, 0),
+}
+"""Functions of torch.distributed, with the places of the tensor and of the group among their arguments."""
+_numbers = Counter()
+_gloo = {}
+_open = {}
+_told = {"hang": None, "rank": None}
+_MARK = "__teller_shim__"
+
+
+def install():
+    """Record the collectives of this process once it imports torch.distributed."""
+    when_imported("torch.distributed.distributed_c10d", _wrap)
+
+
+def after_fork():
+    """A child has called nothing yet."""
+    _numbers.clear()
+    _open.clear()
+    _told.update(hang=None, rank=None)
+
+
+def watch(folder):
+    """Where a call has lasted for LONG_S, have the flight recorder write what it knows; once a call."""
+    late = time.time_ns() - int(LONG_S * 1e9)
+    for call in list(_open.values()):
+        if call[0] < late and _told["hang"] != call:
+            _told["hang"] = call
+            instant("collective_hangs", call=call[1], group=call[2], n=call[3])
+            dump(folder)
+
+
+def finish(folder):
+    """Have the flight recorder write what it knows, before the process ends."""
+    if _numbers:
+        dump(folder)
+
+
+def dump(folder):
+    """Write ``fr-PID-TIME.json``, where torch has a flight recorder that holds anything."""
+    write = getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace_json", None)
+    if write is None:
+        return
+    document = json.loads(write(includeCollectives=True, onlyActive=False))
+    if not document.get("entries"):
+        return
+    if _told["rank"] is not None:
+        document["rank"] = _told["rank"]
+    name = "fr-%d-%d.json" % (os.getpid(), time.time_ns())
+    hidden = os.path.join(folder, "." + name)
+    with open(hidden, "w") as file:
+        json.dump(document, file)
+    os.replace(hidden, os.path.join(folder, name))
+
+
+def _wrap(module):
+    for name, (tensor, group) in CALLS.items():
+        function = getattr(module, name, None)
+        if function is not None and not getattr(function, _MARK, False):
+            setattr(module, name, _recorded(module, function, name, tensor, group))
+
+
+def _recorded(module, function, name, tensor, group):
+    @functools.wraps(function)
+    def recorded(*args, **kwargs):
+        cpu = due()
+        call = guarded("collectives", _begin, module, name, _argument(args, kwargs, group, "group"))
+        spent(cpu)
+        if call is None:
+            return function(*args, **kwargs)
+        thread = threading.get_ident()
+        _open[thread] = call
+        result = None
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            took = time.time_ns() - call[0]
+            _open.pop(thread, None)
+            cpu = None if cpu is None else time.thread_time_ns()
+            guarded("collectives", _end, call, took, _argument(args, kwargs, tensor, "tensor"), result)
+            if cpu is not None:
+                spent(cpu)
+                timed()
+        return result
+
+    setattr(recorded, _MARK, True)
+    return recorded
+
+
+def _argument(args, kwargs, place, name):
+    if place is None:
+        return None
+    return args[place] if len(args) > place else kwargs.get(name)
+
+
+def _begin(module, name, group):
+    """(start, name, group, number, rank, size) of a call on a Gloo group, else None."""
+    group = group or module._get_default_group()
+    called = getattr(group, "group_name", None)
+    if called is None:  # this rank is not in the group
+        return None
+    size = group.size()
+    if (called, size) not in _gloo:
+        _gloo[called, size] = "gloo" in str(module.get_backend(group)) and "nccl" not in str(module.get_backend(group))
+    if not _gloo[called, size]:
+        return None
+    _numbers[called] += 1
+    rank = _told["rank"] = module.get_rank()
+    return time.time_ns(), name, str(called), _numbers[called] - 1, rank, size
+
+
+def _end(call, took, tensor, result):
+    start, name, group, number, rank, size = call
+    fields = {"dur": took, "group": group, "n": number, "rank": rank, "size": size}
+    if hasattr(tensor, "numel"):
+        fields["elems"] = tensor.numel()
+        fields["dtype"] = str(tensor.dtype).replace("torch.", "")
+    if result is not None:
+        fields["later"] = True
+    add("K", start, name, fields)
