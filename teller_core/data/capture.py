@@ -58,6 +58,18 @@ class Joined(NamedTuple):
     """Names agreed; else the order alone told which is which."""
 
 
+class Balance(NamedTuple):
+    """Of how many requests it was asked whether what was scheduled for them adds up, and of how many it does.
+
+    ``terms``: their sums over the requests that were asked about, in tokens. ``unchecked``: how many could not be, by why.
+    """
+
+    checked: int = 0
+    holds: int = 0
+    terms: Mapping[str, int] = {}
+    unchecked: Mapping[str, int] = {}
+
+
 @dataclass(frozen=True)
 class Pauses:
     """Times in which a process or a thread stood still, ordered by start. ``dur`` int64 ns."""
@@ -259,6 +271,7 @@ class Capture:
     redactions: int = 0
     joined: Sequence[Joined] = ()
     """What execution traces and traces of graph capture gave to the spans of others."""
+    balance: Balance = Balance()
     tier: int = 0
     """The best tier (0 to 4) of what was recorded."""
 

@@ -53,7 +53,35 @@ class Decision(NamedTuple):
     waiting: int | None = None
     """Requests left in the queue."""
     number: int | None = None
-    """Counts the decisions of a process, where it was recorded: its Execution carries the same number."""
+    """Counts the decisions of a process, where it was recorded: its Execution and its Outcome carry the same number."""
+    remote: Mapping[str, int] = {}
+    """Tokens whose KV another engine sent, of requests scheduled for the first time; ``cached`` are the others then."""
+    drafted: Mapping[str, int] = {}
+    """Of ``tokens``, those that were guessed (speculation)."""
+    running: int | None = None
+    """Requests admitted, in this step or not."""
+    kv_usage: float | None = None
+    """0 to 1."""
+
+
+class Outcome(NamedTuple):
+    """What came out of one step, as the scheduler took it in. Tokens by the engine's request id."""
+
+    process: Process
+    start: int
+    dur: int
+    number: int | None
+    """That of its Decision."""
+    got: Mapping[str, int]
+    """Tokens of the answer that each request got."""
+    rejected: Mapping[str, int] = {}
+    """Guessed tokens that the model did not confirm."""
+    surplus: Mapping[str, int] = {}
+    """Confirmed tokens beyond the end of the answer."""
+    unused: Mapping[str, int] = {}
+    """Scheduled tokens whose outcome nobody wanted any more: the request had ended, or had been evicted."""
+    done: Mapping[str, str] = {}
+    """Why the engine ended each request that ended with the step: stop, length, abort, error, repetition."""
 
 
 class Execution(NamedTuple):
@@ -95,8 +123,9 @@ class Iteration(NamedTuple):
 class RequestFact(NamedTuple):
     """One thing a service said about a request at a time.
 
-    ``kind``: received (front end has it), added (handed to the engine), queued, scheduled, first_token, finished,
-    preempted, aborted, prompt_tokens, output_tokens, cached_tokens, or a duration named as its producer names it.
+    ``kind``: received (front end has it), tokenized (and its prompt is tokens now), added (handed to the engine), queued,
+    scheduled, first_token, finished, preempted (``value``: tokens computed so far), aborted, ended (the engine was told to
+    stop), prompt_tokens, output_tokens, cached_tokens, or a duration named as its producer names it.
     """
 
     process: Process
@@ -173,7 +202,11 @@ class RequestSpan(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A process, or one thread of it, stood still or was delayed. ``kind``: gc, thread_lag, profiler_stop, stop_signal."""
+    """A process, or one thread of it, stood still or was delayed.
+
+    ``kind``: gc, thread_lag (a thread got the processor or the interpreter lock late), loop_lag (an event loop ran late what
+    was due), profiler_stop, stop_signal.
+    """
 
     process: Process
     thread: int
@@ -290,6 +323,7 @@ class Records:
 
     decisions: list[Decision] = field(default_factory=list[Decision])
     executions: list[Execution] = field(default_factory=list[Execution])
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
     iterations: list[Iteration] = field(default_factory=list[Iteration])
     requests: list[RequestFact] = field(default_factory=list[RequestFact])
     clients: list[ClientRecord] = field(default_factory=list[ClientRecord])

@@ -64,6 +64,17 @@ class JoinReport(Model):
     by_name: bool = Field(description="names agreed; else the order alone told which kernel is which")
 
 
+class IdentityReport(Model):
+    """Whether what was scheduled for each request adds up, every term recorded by itself, in tokens:
+    scheduled = prompt - cached - remote + recomputed + rejected + surplus + unused + output - 1.
+    """
+
+    checked: int = Field(description="requests whose terms were all recorded")
+    holds: int = Field(description="those of them for which the sum holds")
+    terms: dict[str, int] = Field(description="the sums of the terms over the requests that were checked")
+    unchecked: dict[str, int] = Field(description="requests that could not be checked, by why")
+
+
 class CaptureReport(Model):
     """What one capture holds."""
 
@@ -79,6 +90,10 @@ class CaptureReport(Model):
     kernel_time_ns: int
     clock_error_ns: int | None
     mapping: MappingWord
+    steps_with_requests: int | None = Field(
+        default=None, description="steps whose requests are known, null in captures of before this was counted"
+    )
+    identity: IdentityReport | None = Field(default=None, description="null where outcomes of steps were not recorded")
     tier: int
     problems: dict[str, int]
     joined: list[JoinReport] = Field(default=[], description="what execution traces and captures of graphs gave")

@@ -29,6 +29,7 @@ def with_roles(recording: Recording, told: Iterable[Process]) -> None:
     known = roles(told)
     _assign(recording.decisions, known)
     _assign(recording.executions, known)
+    _assign(recording.outcomes, known)
     _assign(recording.iterations, known)
     _assign(recording.requests, known)
     _assign(recording.pauses, known)

@@ -20,6 +20,7 @@ from teller_core.data.tree import Tree
 from teller_core.rebuild.absences import absences
 from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import Annotated, annotated
+from teller_core.rebuild.balance import balance
 from teller_core.rebuild.clocks import bound_clocks, together
 from teller_core.rebuild.collective_calls import recorded_calls, traced_calls
 from teller_core.rebuild.collective_keys import keyed, meetings
@@ -95,6 +96,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
         metrics=sum_metrics(recording),
         redactions=recording.redactions,
         joined=known.by_rank(ranked),
+        balance=balance(recording, joined.registry, problems),
         tier=tier(recording, _profiled(work, ranks), len(joined.slots)),
     )
     return replace(capture, problems={name: count for name, count in problems.items() if count})

@@ -17,6 +17,7 @@ class Slot:
     life: int
     decision: int = -1
     iteration: int = -1
+    outcome: int = -1
     executions: dict[Place, int] = field(default_factory=dict[Place, int])
     names: dict[int, int] = field(default_factory=dict[int, int])
     """By tree: the position in its Annotated."""

@@ -76,6 +76,7 @@ def _read(
         if chosen is None or chosen.tokens is None:
             continue
         named.add(step)
+        got = recording.outcomes[slot.outcome].got if slot.outcome >= 0 else None
 
         def at(name: str, when: int = chosen.start) -> int:
             return position[id(registry.at(name, when))]
@@ -92,6 +93,7 @@ def _read(
             if decision:
                 before = decision.computed.get(name, decision.cached.get(name, -1))
                 output = None if decision.output is None else name in decision.output
+                output = got.get(name, 0) > 0 if got is not None else output
             seen[at(name)].append(_Seen(step, tokens, before, output))
     return seen, evicted, named
 

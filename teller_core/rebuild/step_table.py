@@ -31,7 +31,7 @@ def untimed_steps(
     size = len(slots)
     counts = np.array([_counts(recording, slot, annotations) for slot in slots], dtype=np.int64).reshape(size, 5)
     lines = [recording.iterations[slot.iteration] if slot.iteration >= 0 else None for slot in slots]
-    usage = [line.kv_usage if line is not None and line.kv_usage is not None else np.nan for line in lines]
+    usage = [_usage(recording, line, slot) for line, slot in zip(lines, slots, strict=True)]
     empty = np.full(size, UNKNOWN, dtype=np.int64)
     return Steps(
         engine=np.array([found[slot.life].engine for slot in slots], dtype=np.int32),
@@ -75,6 +75,14 @@ def _number(line: Iteration | None, slot: Slot, annotations: Sequence[Annotated]
     return -1
 
 
+def _usage(recording: Recording, line: Iteration | None, slot: Slot) -> float:
+    """Of the KV cache, when its line was written, else when it had been chosen; NaN where neither tells."""
+    told = line.kv_usage if line is not None else None
+    if told is None and slot.decision >= 0:
+        told = recording.decisions[slot.decision].kv_usage
+    return np.nan if told is None else told
+
+
 def _scheduled(recording: Recording, slot: Slot) -> int:
     if slot.decision >= 0:
         decision = recording.decisions[slot.decision]
@@ -86,7 +94,12 @@ def _scheduled(recording: Recording, slot: Slot) -> int:
 
 
 def _delivered(recording: Recording, slot: Slot) -> int:
-    """When its line says, at the latest. A line with a coarse clock says so only of a step that nothing else times."""
+    """When the scheduler had taken in what came out, or when its line says, at the latest. A line with a coarse clock says so
+    only of a step that nothing else times.
+    """
+    if slot.outcome >= 0:
+        came = recording.outcomes[slot.outcome]
+        return came.start + came.dur
     if slot.iteration < 0:
         return UNKNOWN
     line = recording.iterations[slot.iteration]

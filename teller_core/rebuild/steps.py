@@ -19,6 +19,7 @@ from teller_core.rebuild.engines import (
     decision_signature,
     iteration_signature,
     name_signature,
+    place,
     signatures,
 )
 from teller_core.rebuild.line_of_steps import Line, Slot
@@ -39,12 +40,17 @@ def join_steps(
     ``ambiguous_annotations`` (a window of a trace fits several runs of steps; the one nearest in time was taken).
     """
     slots: list[Slot] = []
+    outcomes = {
+        (place(one.process), one.number): i for i, one in enumerate(recording.outcomes) if one.number is not None
+    }
     for number, life in enumerate(found):
         line = Line(number)
         decided = signatures(decision_signature(recording.decisions[i]) for i in life.decisions)
         decided[:, TIME] = [recording.decisions[i].start + recording.decisions[i].dur for i in life.decisions]
         for slot, k in line.add(decided, join(line.known, decided)):
             slot.decision = life.decisions[k]
+            chosen = recording.decisions[slot.decision]
+            slot.outcome = outcomes.get((place(chosen.process), chosen.number), -1)
         _add_executions(recording, line, life, problems)
         _add_iterations(recording, line, life, problems)
         _add_names(recording, line, life, annotations, problems)

@@ -4,9 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from teller_core.data.capture import Capture, Joined, Rank
+from teller_core.data.capture import Balance, Capture, Joined, Rank
 from teller_core.data.losses import problems_of
-from teller_core.data.report import CaptureReport, FileReport, Finding, JoinReport, MappingWord, RankReport
+from teller_core.data.report import (
+    CaptureReport,
+    FileReport,
+    Finding,
+    IdentityReport,
+    JoinReport,
+    MappingWord,
+    RankReport,
+)
 from teller_core.data.steps import Mapping as Known
 from teller_core.data.table import UNKNOWN
 
@@ -28,6 +36,8 @@ def capture_report(
         kernel_time_ns=sum(rank.kernel_time for rank in capture.ranks),
         clock_error_ns=_clock_error(capture),
         mapping=mapping_of(capture),
+        steps_with_requests=len(np.unique(capture.participation.step)),
+        identity=_identity_report(capture.balance),
         tier=capture.tier,
         problems=problems_of(capture),
         joined=[_join_report(one) for one in capture.joined],
@@ -45,6 +55,17 @@ def mapping_of(capture: Capture) -> MappingWord:
         return "unknown"
     words: dict[Known, MappingWord] = {Known.RECORDED: "recorded", Known.INFERRED: "inferred", Known.UNKNOWN: "unknown"}
     return words[Known(int(np.min(kinds)))]
+
+
+def _identity_report(balance: Balance) -> IdentityReport | None:
+    if not balance.checked and not balance.unchecked:
+        return None
+    return IdentityReport(
+        checked=balance.checked,
+        holds=balance.holds,
+        terms=dict(balance.terms),
+        unchecked=dict(balance.unchecked),
+    )
 
 
 def _file_report(capture: Capture, position: int) -> FileReport:

@@ -1,33 +1,45 @@
 """``host-PID.jsonl``: what the recorder saw inside one process. Times are Unix nanoseconds.
 
 ``P`` the process with clock anchors; ``X`` a span: the scheduler's decisions, the worker's executions, requests handed
-over, and calls that become rows of a trace; ``G`` a garbage collection; ``L`` a thread that got the processor late (its
-time is when it ran again); ``I`` an instant: what happened to a request, the profiler's stall; ``N``, ``M`` NVTX ranges
-and marks.
+over, and calls that become rows of a trace; ``G`` a garbage collection; ``L`` a thread, or an event loop, that ran late
+(its time is when it ran again); ``I`` an instant: what happened to a request, the profiler's stall, what the recorder
+itself cost; ``N``, ``M`` NVTX ranges and marks; ``K`` a collective. A process may have several files, ``host-PID-NNNN.jsonl``, of which the oldest
+are gone; each begins with ``P``.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from teller_core.data.records import Decision, Execution, Pause, Process, RequestFact
+from teller_core.data.records import Pause, Process, RequestFact, Sample
 from teller_core.data.trace import Lane, Layer, Origin
 from teller_core.ingest.decimals import count, few, whole
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import first_object, objects, text_of
+from teller_core.ingest.recorder.host_collectives import collective
+from teller_core.ingest.recorder.host_steps import decision, execution, ids, outcome, with_sampling
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "host_records"
-KINDS = tuple("PXGLINM")
+KINDS = tuple("PXGLINMK")
 INSTANTS = {
     "request.received": "received",
     "request.first_token": "first_token",
+    "request.queued": "queued",
     "request.finished": "finished",
+    "request.preempted": "preempted",
+    "request.ended": "ended",
     "request.aborted": "aborted",
 }
 """Instants about a request, and the kind of fact each is."""
+COUNTS = {"prompt": "prompt_tokens", "tokens": "output_tokens", "cached": "cached_tokens"}
+"""Numbers beside them that are facts of their own."""
+OURS = ("hook_error", "fr_error", "ctl_error")
+PAUSES = {"loop_lag": "loop_lag"}
+"""Kinds of ``L``; any other one is a thread's."""
 
 Row = Mapping[str, Any]
 
@@ -45,6 +57,8 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     ``bad_token_count``, and those that the recorder counted itself (``recorder_hook_error``, ...).
     """
     found, rows = Found(), RowArrays()
+    coming: dict[str, int] = {}
+    hooks: Counter[str] = Counter()
     process = Process(place.host, pid_of(path) or 0)
     for row in objects(path):
         found.events += 1
@@ -57,10 +71,21 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         elif kind == "P":
             process = process._replace(pid=process.pid or thread)
             found.other["process"] += 1
+        elif kind == "I" and row["name"] in ("request.arrived", "request.added"):
+            _coming(found, process, row, coming)
+        elif kind == "I" and row["name"] in ("hooks", "hooks_disabled"):
+            found.other["instant"] += 1
+            hooks[row["name"]] += 1
         elif isinstance(kind, str) and kind in _READERS:
             _READERS[kind](found, rows, process, row)
         else:
             found.problems["unknown_event"] += 1
+    found.requests += [RequestFact(process, at, 0, front, "received") for front, at in coming.items()]
+    if (
+        hooks["hooks_disabled"] and not hooks["hooks"]
+    ):  # else another engine's package was imported beside the one that was served by
+        found.problems["recorder_hooks_disabled"] += hooks["hooks_disabled"]
+        found.other["instant"] -= hooks["hooks_disabled"]
     found.processes.append(process._replace(role=_role(found)))
     origin = Origin("host_records", "unix", host=place.host or None, pid=process.pid)
     found.traces += rows.traces(origin, by_start=True)
@@ -85,45 +110,33 @@ def _span(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     match row["name"]:
         case "vllm.schedule":
             found.engine = "vllm"
-            found.decisions.append(_decision(found, process, row, dur))
+            found.decisions.append(decision(found, process, row, dur))
+        case "vllm.update":
+            found.outcomes.append(outcome(found, process, row, dur))
+        case "cb.update" if "got" in row:
+            found.outcomes.append(outcome(found, process, row, dur))
+            _keep(rows, process, row, dur)
+        case "vllm.sample_tokens" if with_sampling(found.executions, row, dur):
+            pass
         case "cb.prepare":
             found.engine = "transformers"
             _batch(found, rows, process, row, dur)
         case "vllm.execute_model" | "cb.step":
-            tokens = _counts(found, row.get("tokens")) if isinstance(row.get("tokens"), dict) else None
-            found.executions.append(Execution(process, row["t"], dur, tokens, count(row.get("n"))))
+            found.executions.append(execution(found, process, row, dur))
         case "cb.add_request":
             _added(found, process, row)
         case _:
             _keep(rows, process, row, dur)
 
 
-def _decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
-    return Decision(
-        process,
-        row["t"],
-        dur,
-        _counts(found, row.get("tokens")),
-        preempted=_ids(row.get("preempted")),
-        finished=_ids(row.get("finished")),
-        prompt=_counts(found, row.get("prompt")),
-        computed=_counts(found, row.get("computed")),
-        cached=_counts(found, row.get("cached")),
-        resumed=_ids(row.get("resumed")),
-        output=_ids(row["output"]) if isinstance(row.get("output"), list) else None,
-        waiting=few(row.get("waiting")),
-        number=count(row.get("n")),
-    )
-
-
 def _batch(found: Found, rows: RowArrays, process: Process, row: Row, dur: int) -> None:
     """A batch that transformers prepared: a decision. Where it prepared none, only the time it took is kept."""
-    requests = _ids(row.get("reqs"))
+    requests = ids(row.get("reqs"))
     if row.get("ok") is False or not requests:
         _keep(rows, process, row, dur)
         return
-    decision = _decision(found, process, row, dur)
-    found.decisions.append(decision._replace(tokens=decision.tokens or dict.fromkeys(requests, -1)))
+    chosen = decision(found, process, row, dur)
+    found.decisions.append(chosen._replace(tokens=chosen.tokens or dict.fromkeys(requests, -1)))
 
 
 def _added(found: Found, process: Process, row: Row) -> None:
@@ -141,7 +154,8 @@ def _collection(found: Found, rows: RowArrays, process: Process, row: Row) -> No
 
 def _lag(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     late = count(row.get("lag"))
-    _pause(found, None if late is None else Pause(process, row["tid"], row["t"] - late, late, "thread_lag"))
+    kind = PAUSES.get(row["name"], "thread_lag")
+    _pause(found, None if late is None else Pause(process, row["tid"], row["t"] - late, late, kind))
 
 
 def _profiler_stop(found: Found, process: Process, row: Row) -> None:
@@ -164,16 +178,42 @@ def _instant(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     kind = INSTANTS.get(row["name"])
     if row["name"] == "profile_stop":
         _profiler_stop(found, process, row)
+    elif row["name"] == "shim_cost" and (spent := count(row.get("cpu_ns"))) is not None:
+        found.kept += 1
+        found.samples.append(Sample(process, row["t"], "recorder_cpu_ns", spent))
     elif kind is not None:
         found.kept += 1
         request = text_of(row.get("rid"))
-        found.requests.append(RequestFact(process, row["t"], 0, request, kind))
-        if (tokens := few(row.get("tokens"))) is not None:
-            found.requests.append(RequestFact(process, row["t"], 0, request, "output_tokens", tokens))
-    elif row["name"] in ("hook_error", "fr_error", "ctl_error", "hooks_disabled"):
+        value = few(row.get("computed")) if kind == "preempted" else None
+        found.requests.append(RequestFact(process, row["t"], 0, request, kind, value))
+        _counted(found, process, row, request)
+    elif row["name"] in OURS:
         found.problems["recorder_" + row["name"]] += 1
     else:
         found.other["instant"] += 1
+
+
+def _counted(found: Found, process: Process, row: Row, request: str) -> None:
+    for name, kind in COUNTS.items():
+        if (tokens := few(row.get(name))) is not None:
+            found.requests.append(RequestFact(process, row["t"], 0, request, kind, tokens))
+
+
+def _coming(found: Found, process: Process, row: Row, coming: dict[str, int]) -> None:
+    """A request that a front end got, under the name of its answer, and the same one as it hands it to the engine.
+
+    One that is handed over is known by its engine's id from its coming on; of one that never is, the first name stays.
+    """
+    found.kept += 1
+    if row["name"] == "request.arrived":
+        coming.setdefault(text_of(row.get("rid")), row["t"])
+        return
+    request = text_of(row.get("rid"))
+    coming.pop(text_of(row.get("front")), None)
+    for name, kind in (("at", "received"), ("tokenized", "tokenized"), ("t", "added")):
+        if (time := whole(row.get(name))) is not None:
+            found.requests.append(RequestFact(process, time, 0, request, kind))
+    _counted(found, process, row, request)
 
 
 def _range(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
@@ -193,19 +233,6 @@ def _keep(rows: RowArrays, process: Process, row: Row, dur: int, category: str =
     rows.add(row["t"], dur, name, lane, category=category, layer=Layer.ENGINE, argument=argument)
 
 
-def _ids(value: object) -> tuple[str, ...]:
-    listed = cast("list[object]", value if isinstance(value, list) else [])
-    return tuple(text_of(item) for item in listed if isinstance(item, str))
-
-
-def _counts(found: Found, value: object) -> dict[str, int]:
-    counted = cast("dict[str, object]", value if isinstance(value, dict) else {})
-    good = {text_of(key): tokens for key, number in counted.items() if (tokens := few(number)) is not None}
-    if len(good) < len(counted):
-        found.problems["bad_token_count"] += len(counted) - len(good)
-    return good
-
-
 _READERS: dict[object, Callable[[Found, RowArrays, Process, Row], None]] = {
     "X": _span,
     "G": _collection,
@@ -213,4 +240,5 @@ _READERS: dict[object, Callable[[Found, RowArrays, Process, Row], None]] = {
     "I": _instant,
     "N": _range,
     "M": _range,
+    "K": lambda found, rows, process, row: collective(found, process, row),
 }

@@ -22,6 +22,13 @@ FAKE_VLLM = {
     "vllm/v1/core/sched/scheduler.py": """
 from types import SimpleNamespace as Made
 class Scheduler:
+    current_step = 7
+    requests = {"a": Made(num_preemptions=0, num_prompt_tokens=20,
+                          prefill_stats=Made(num_local_cached_tokens=12, num_external_cached_tokens=4))}
+    def get_request_counts(self):
+        return 2, 3
+    def get_kv_cache_usage(self):
+        return 0.25
     def schedule(self, fail=False, odd=False):
         if fail:
             raise KeyError("its own error")
@@ -76,6 +83,8 @@ def _events(cap: Path, name: str = "") -> list[dict[str, Any]]:
     return [event for event in found if name in ("", event["name"])]
 
 
+SAID = "import teller_shim_events; teller_shim_events.instant('said')\n"
+"""A process that has nothing to say leaves no file."""
 SCHEDULE = "from vllm.v1.core.sched.scheduler import Scheduler\nScheduler().schedule()\n"
 INERT = "import gc, sys, threading\nprint([m for m in sys.modules if 'teller' in m], gc.callbacks, threading.active_count())"
 
@@ -107,7 +116,7 @@ def test_two_recorders_on_one_path_do_not_call_each_other_for_ever(tmp_path: Pat
 
 def test_an_error_of_the_hidden_one_is_reported_by_python_itself(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("raise ValueError('theirs')\n")
-    done = _run("print('ran')", tmp_path / "cap", [tmp_path])
+    done = _run(SAID + "print('ran')", tmp_path / "cap", [tmp_path])
     assert done.stdout == "ran\n"
     assert "Error in sitecustomize" in done.stderr
     assert [event["name"] for event in _events(tmp_path / "cap", "process")] == ["process"]
@@ -115,7 +124,7 @@ def test_an_error_of_the_hidden_one_is_reported_by_python_itself(tmp_path: Path)
 
 def test_a_process_says_who_it_is_without_its_options(tmp_path: Path) -> None:
     script = tmp_path / "serve.py"
-    script.write_text("print('ran')\n")
+    script.write_text(SAID)
     command = [sys.executable, str(script), "model", "--api-key", "SECRET"]
     subprocess.run(command, env=_environment(tmp_path / "cap"), check=True, capture_output=True, timeout=60)
     text = next((tmp_path / "cap").glob("host-*.jsonl")).read_text()
@@ -124,7 +133,7 @@ def test_a_process_says_who_it_is_without_its_options(tmp_path: Path) -> None:
 
 
 def test_clocks_are_anchored_at_start_and_end(tmp_path: Path) -> None:
-    _run("pass", tmp_path)
+    _run(SAID, tmp_path)
     start, end = _events(tmp_path, "process")[0]["anchor"], _events(tmp_path, "process_end")[0]["anchor"]
     assert all(after > before for before, after in zip(start, end, strict=True))
 
@@ -137,7 +146,8 @@ def test_a_decision_of_the_scheduler_is_recorded_whole(tmp_path: Path) -> None:
     assert event["tokens"] == {"a": 4, "b": 1}
     assert event["prompt"] == {"a": 20}
     assert event["computed"] == {"a": 16, "b": 33}
-    assert event["cached"] == {"a": 16}
+    assert (event["cached"], event["remote"]) == ({"a": 12}, {"a": 4})
+    assert (event["n"], event["running"], event["waiting"], event["kv"]) == (7, 2, 3, 0.25)
     assert (event["preempted"], event["finished"], event["resumed"], event["drafted"]) == (
         ["c"],
         ["d"],
@@ -236,12 +246,14 @@ def test_a_folder_that_cannot_be_written_does_not_stop_the_program(tmp_path: Pat
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_what_a_full_disk_loses_is_counted(tmp_path: Path) -> None:
     code = """
-import os, teller_shim_events as e
-good = e._state["fd"]
-e._state["fd"] = os.open("/dev/full", os.O_WRONLY)
+import os, teller_shim_events as e, teller_shim_ring as r
+e.instant("kept")
+e.flush()
+good = r._state["fd"]
+r._state["fd"] = os.open("/dev/full", os.O_WRONLY)
 for _ in range(7): e.instant("lost")
 e.flush()
-e._state["fd"] = good
+r._state["fd"] = good
 """
     assert _run(code, tmp_path).returncode == 0
     (event,) = [event for event in _events(tmp_path, "hook_error") if event["mod"] == "events_lost"]
@@ -274,3 +286,68 @@ with nvtx.annotate("outer", domain="d"):
     assert ranges["outer"]["domain"] == "d"
     assert ranges["outer"]["dur"] >= ranges["inner"]["dur"]
     assert [event["name"] for event in _events(tmp_path) if event["ph"] == "M"] == ["here"]
+
+
+QUIET = "import subprocess, sys\nfor _ in range(20): subprocess.run([sys.executable, '-c', 'pass'], check=True)\n"
+
+
+def test_children_that_record_nothing_leave_no_file(tmp_path: Path) -> None:
+    _run(SAID + QUIET, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_process_that_lives_on_is_in_the_bundle_though_it_says_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], env=_environment(tmp_path), stdin=subprocess.PIPE)
+    try:
+        while not (file := tmp_path / f"host-{process.pid}.jsonl").exists() and process.poll() is None:
+            pass
+    finally:
+        process.communicate(b"\n", timeout=60)
+    assert json.loads(file.read_text().splitlines()[0])["name"] == "process"
+
+
+RING = """
+import os, time, teller_shim_events as e
+for number in range(4000):
+    e.instant("filler", number=number, text="x" * 60)
+    if number % 100 == 0: e.flush()
+e.flush()
+"""
+
+
+def test_a_ring_keeps_the_newest_segments_within_its_bytes(tmp_path: Path) -> None:
+    variables = _environment(tmp_path) | {"TELLER_CAPTURE_BYTES": "160000"}
+    subprocess.run([sys.executable, "-c", RING], env=variables, check=True, timeout=60)
+    files = sorted(tmp_path.glob("host-*-????.jsonl"))
+    assert 2 <= len(files) <= 8
+    assert all(json.loads(file.read_text().splitlines()[0])["name"] == "process" for file in files)
+    assert sum(file.stat().st_size for file in files) <= 160_000
+    numbers = [event["number"] for event in _events(tmp_path, "filler")]
+    assert numbers == list(range(numbers[0], 4000))
+
+
+def test_a_ring_forgets_what_is_too_old(tmp_path: Path) -> None:
+    code = """
+import time, teller_shim_events as e
+e.instant("old"); e.flush()
+while not [1 for t in [time.monotonic()] if t > e.ring._state["begun"] + 0.3]: pass
+e.instant("new"); e.flush()
+end = time.monotonic() + 2.1
+while time.monotonic() < end: pass
+e.flush()
+"""
+    subprocess.run(
+        [sys.executable, "-c", code],
+        env=_environment(tmp_path) | {"TELLER_CAPTURE_SECONDS": "2"},
+        check=True,
+        timeout=60,
+    )
+    assert not _events(tmp_path, "old")
+
+
+def test_what_the_recorder_costs_is_told(tmp_path: Path) -> None:
+    code = "from vllm.v1.core.sched.scheduler import Scheduler\nfor _ in range(500): Scheduler().schedule()"
+    _run(code, tmp_path / "cap", [_fake_vllm(tmp_path / "lib")])
+    cost = _events(tmp_path / "cap", "shim_cost")[-1]
+    assert cost["calls"] == 500
+    assert 0 < cost["hooks_ns"] < cost["cpu_ns"] == cost["hooks_ns"] + cost["thread_ns"]

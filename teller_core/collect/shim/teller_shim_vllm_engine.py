@@ -1,0 +1,164 @@
+"""vLLM's engine: what the scheduler decides, what came out of each step, who was evicted, and what workers run.
+
+A step is called by the scheduler's own count, ``current_step``. The scheduler's output carries it to the workers as an
+attribute that vLLM does not read.
+"""
+
+import threading
+
+from teller_shim_events import instant
+from teller_shim_wrap import after_call, before_call, record_call
+
+_STEP = "_teller_step"
+_running = threading.local()
+"""The step that this worker's thread computes: ``sample_tokens`` is not told."""
+_dropping = set()
+"""Requests evicted in a way that throws away the tokens they had in flight."""
+
+
+def hook_scheduler(module):
+    """Record requests coming, every decision, every step's outcome, evictions and requests that are ended from outside."""
+    owner = module.Scheduler
+    before_call(owner, "add_request", _queued)
+    record_call(owner, "schedule", "vllm.schedule", _decision)
+    record_call(owner, "update_from_output", "vllm.update", _outcome, _unused)
+    before_call(owner, "_preempt_request", _preempted)
+    after_call(owner, "finish_requests", _ended)
+
+
+def hook_worker(module):
+    """Record every ``execute_model`` and the sampling that belongs to it."""
+    record_call(module.Worker, "execute_model", "vllm.execute_model", _executed, _begin)
+    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", _sampled)
+
+
+def _queued(args, kwargs):
+    request = args[1] if len(args) > 1 else kwargs["request"]
+    known = request.request_id in args[0].requests
+    if not known:  # else more input for a session
+        instant("request.queued", rid=request.request_id, prompt=request.num_prompt_tokens, max_new=request.max_tokens)
+
+
+def _decision(args, kwargs, output):
+    scheduler = args[0]
+    setattr(output, _STEP, scheduler.current_step)
+    again, new = output.scheduled_cached_reqs, output.scheduled_new_reqs
+    running, waiting = scheduler.get_request_counts()
+    said = {
+        "n": scheduler.current_step,
+        "tokens": dict(output.num_scheduled_tokens),
+        "running": running,
+        "waiting": waiting,
+        "kv": round(scheduler.get_kv_cache_usage(), 4),
+        "preempted": list(output.preempted_req_ids or ()),
+        "finished": list(output.finished_req_ids),
+    }
+    said.update(_admitted(scheduler.requests, new))
+    said["resumed"].extend(again.resumed_req_ids)
+    if output.scheduled_spec_decode_tokens:
+        said["drafted"] = {request: len(ids) for request, ids in output.scheduled_spec_decode_tokens.items()}
+    first, ids, computed = said.pop("first"), again.req_ids, again.num_computed_tokens
+
+    def fields():
+        """Made when it is written: the scheduler's thread has more urgent work."""
+        said["computed"] = dict(zip(ids, computed), **first)  # noqa: B905  # Python 3.9 has no strict
+        return {
+            key: value for key, value in said.items() if key in ("n", "tokens", "computed") or value not in ([], {})
+        }
+
+    return fields
+
+
+def _admitted(requests, new):
+    """Prompt and prefix-cache hits, local and remote, of requests that run for the first time."""
+    said = {"first": {}, "prompt": {}, "cached": {}, "remote": {}, "resumed": []}
+    for one in new:
+        request = requests[one.req_id]
+        said["first"][one.req_id] = one.num_computed_tokens
+        if request.num_preemptions:  # vLLM's second model runner takes those that come back for new ones
+            said["resumed"].append(one.req_id)
+            continue
+        said["prompt"][one.req_id] = request.num_prompt_tokens
+        stats = request.prefill_stats
+        if stats is not None:
+            said["cached"][one.req_id] = stats.num_local_cached_tokens
+            if stats.num_external_cached_tokens:
+                said["remote"][one.req_id] = stats.num_external_cached_tokens
+    return said
+
+
+def _unused(args, kwargs):
+    """What must be looked at before the outcome is taken in: work for requests that are gone, and all that was sampled."""
+    scheduler, decision, output = _arguments(args, kwargs)
+    requests, tokens = scheduler.requests, decision.num_scheduled_tokens
+    unused = {request: tokens[request] for request in tokens.keys() - requests.keys()}
+    if scheduler.connector is not None:  # a request that has ended may wait here until its KV has been sent
+        unused.update((name, n) for name, n in tokens.items() if name in requests and requests[name].is_finished())
+    for name in list(_dropping):
+        request = requests.get(name)
+        if request is None or not request.num_stale_output_tokens:
+            _dropping.discard(name)
+        elif name in tokens:
+            unused[name] = tokens[name]
+    sampled = {}
+    if decision.scheduled_spec_decode_tokens and output.sampled_token_ids:
+        place = output.req_id_to_index
+        sampled = {name: len(output.sampled_token_ids[place[name]]) for name in decision.scheduled_spec_decode_tokens}
+    return unused, sampled
+
+
+def _outcome(args, kwargs, result, before):
+    _, decision, _ = _arguments(args, kwargs)
+    unused, sampled = before or ({}, {})
+    outputs = [one for of_client in result.values() for one in of_client.outputs]
+    said = {"n": getattr(decision, _STEP, None)}
+    said["got"] = got = {one.request_id: len(one.new_token_ids) for one in outputs}
+    done = {one.request_id: one.finish_reason.name.lower() for one in outputs if one.finish_reason is not None}
+    drafted = decision.scheduled_spec_decode_tokens
+    rejected = {name: len(drafted[name]) - max(0, n - 1) for name, n in sampled.items() if n and name not in unused}
+    surplus = {name: n - got.get(name, 0) for name, n in sampled.items() if name not in unused}
+    for key, value in (("done", done), ("unused", unused), ("rejected", rejected), ("surplus", surplus)):
+        value = {name: each for name, each in value.items() if each}
+        if value:
+            said[key] = value
+    return said
+
+
+def _arguments(args, kwargs):
+    """The scheduler, its decision and what the model made of it."""
+    named = ("scheduler_output", "model_runner_output")
+    rest = list(args[1:]) + [kwargs[name] for name in named[len(args) - 1 :]]
+    return args[0], rest[0], rest[1]
+
+
+def _preempted(args, kwargs):
+    request = args[1] if len(args) > 1 else kwargs["request"]
+    drop = kwargs.get("drop_stale_output", args[3] if len(args) > 3 else False)
+    if drop:
+        _dropping.add(request.request_id)
+    instant(
+        "request.preempted",
+        rid=request.request_id,
+        computed=request.num_computed_tokens,
+        in_flight=request.num_in_flight_tokens,
+    )
+
+
+def _ended(args, kwargs, ended):
+    status = kwargs.get("finished_status", args[2] if len(args) > 2 else None)
+    for request in ended:
+        instant("request.ended", rid=request.request_id, reason=getattr(status, "name", ""))
+
+
+def _begin(args, kwargs):
+    decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
+    _running.step = getattr(decision, _STEP, None)
+
+
+def _executed(args, kwargs, output, _):
+    decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
+    return {"n": getattr(decision, _STEP, None), "tokens": dict(decision.num_scheduled_tokens)}
+
+
+def _sampled(args, kwargs, output):
+    return {"n": getattr(_running, "step", None)}

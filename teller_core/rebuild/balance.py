@@ -1,0 +1,157 @@
+"""Whether what was scheduled for each request adds up, from records that know nothing of one another.
+
+scheduled = prompt - cached - remote + recomputed + rejected + surplus + unused + output - 1
+
+An answer's last token is never computed on. ``recomputed`` is what an eviction threw away and was not found in the cache
+again; ``rejected`` are guesses that the model did not confirm, ``surplus`` confirmed ones beyond the end of the answer,
+``unused`` what was scheduled for a request that had ended or been evicted by the time it ran. A record that were lost, or
+read wrongly, would break the sum.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from teller_core.data.capture import Balance
+from teller_core.data.records import Decision, Outcome, Recording
+from teller_core.data.table import UNKNOWN
+from teller_core.rebuild.engines import place
+from teller_core.rebuild.requests import Entry, Registry
+
+TERMS = ("scheduled", "prompt", "cached", "remote", "recomputed", "rejected", "surplus", "unused", "output")
+ENDED = frozenset({"ended", "aborted"})
+
+
+class _Run(NamedTuple):
+    """A request in one decision."""
+
+    time: int
+    tokens: int
+    computed: int
+    cached: int
+    remote: int
+    prompt: int
+    lost: int
+    """Rejected, surplus or unused of its tokens: they left nothing in the cache."""
+    came: int
+    """When its outcome was taken in, UNKNOWN where that was not recorded."""
+
+
+@dataclass(slots=True)
+class _Account:
+    runs: list[_Run] = field(default_factory=list[_Run])
+    terms: Counter[str] = field(default_factory=Counter[str])
+    done: str = ""
+    known: bool = True
+    """The outcome of each of its decisions was recorded."""
+
+
+def balance(recording: Recording, registry: Registry, problems: Counter[str]) -> Balance:
+    """How many requests were checked, and of how many the sum holds. Problems: ``identity_broken``."""
+    if not recording.outcomes:
+        return Balance()
+    accounts = _accounts(recording, registry)
+    holds, unchecked, total = 0, Counter[str](), Counter[str]()
+    for entry in registry.entries:
+        account = accounts.get(id(entry))
+        if account is None:
+            continue
+        why = _uncheckable(entry, account)
+        if why:
+            unchecked[why] += 1
+            continue
+        terms = _terms(entry, account)
+        holds += _adds_up(terms)
+        problems["identity_broken"] += not _adds_up(terms)
+        total.update(terms)
+    checked = holds + problems["identity_broken"]
+    return Balance(checked, holds, {name: total[name] for name in TERMS if checked}, dict(unchecked))
+
+
+def _adds_up(terms: Mapping[str, int]) -> bool:
+    needed = terms["prompt"] - terms["cached"] - terms["remote"] + terms["recomputed"] + terms["output"] - 1
+    return terms["scheduled"] == needed + terms["rejected"] + terms["surplus"] + terms["unused"]
+
+
+def _accounts(recording: Recording, registry: Registry) -> dict[int, _Account]:
+    """By the id of the registry's entry."""
+    outcomes = {(place(one.process), one.number): one for one in recording.outcomes if one.number is not None}
+    accounts: defaultdict[int, _Account] = defaultdict(_Account)
+    for decision in sorted(recording.decisions, key=lambda decision: decision.start):
+        came = outcomes.get((place(decision.process), decision.number)) if decision.number is not None else None
+        for name in decision.tokens:
+            account = accounts[id(registry.at(name, decision.start))]
+            account.runs.append(_run(name, decision, came))
+            _take_in(account, name, came)
+    return accounts
+
+
+def _run(name: str, decision: Decision, came: Outcome | None) -> _Run:
+    tables = () if came is None else (came.rejected, came.surplus, came.unused)
+    columns = (decision.tokens, decision.computed, decision.cached, decision.remote, decision.prompt)
+    tokens, computed, cached, remote, prompt = (column.get(name, -1) for column in columns)
+    lost = sum(one.get(name, 0) for one in tables)
+    taken = UNKNOWN if came is None else came.start
+    return _Run(decision.start, tokens, computed, cached, max(remote, 0), prompt, lost, taken)
+
+
+def _take_in(account: _Account, name: str, came: Outcome | None) -> None:
+    account.known &= came is not None
+    if came is not None:
+        account.terms["output"] += came.got.get(name, 0)
+        account.terms["rejected"] += came.rejected.get(name, 0)
+        account.terms["surplus"] += came.surplus.get(name, 0)
+        account.terms["unused"] += came.unused.get(name, 0)
+        account.done = came.done.get(name, account.done)
+
+
+def _uncheckable(entry: Entry, account: _Account) -> str:
+    """Why the sum cannot be asked for: ``start_not_recorded``, ``not_ended``, ``no_output``, ``terms_missing``; else empty."""
+    first = account.runs[0]
+    if min(run.tokens for run in account.runs) < 0:
+        return "terms_missing"
+    if first.computed < 0 or _prompt(entry, first) < 0:
+        return "start_not_recorded"
+    stopped = any(fact.kind in ENDED for fact in entry.facts)
+    if not account.done and not stopped:
+        return "not_ended"
+    if not account.terms["output"]:
+        return "no_output"
+    return "" if account.known else "terms_missing"
+
+
+def _prompt(entry: Entry, first: _Run) -> int:
+    if first.prompt >= 0:
+        return first.prompt
+    return next((fact.value for fact in entry.facts if fact.kind == "prompt_tokens" and fact.value is not None), -1)
+
+
+def _terms(entry: Entry, account: _Account) -> Counter[str]:
+    first = account.runs[0]
+    terms = Counter(account.terms)
+    terms["scheduled"] = sum(run.tokens for run in account.runs)
+    terms["prompt"] = _prompt(entry, first)
+    terms["remote"] = first.remote
+    terms["cached"] = first.cached if first.cached >= 0 else first.computed - first.remote
+    for computed, run in _returns(entry, account.runs):
+        terms["recomputed"] += max(0, computed - run.computed)
+        terms["cached"] += max(0, run.computed - computed)
+    return terms
+
+
+def _returns(entry: Entry, runs: Sequence[_Run]) -> list[tuple[int, _Run]]:
+    """For each eviction, the tokens that had been computed by then, and the run with which the request came back.
+
+    The eviction says how many had been scheduled; those that were still running then, and came to nothing, are not among them.
+    """
+    found: list[tuple[int, _Run]] = []
+    evictions = sorted(
+        (fact.time, fact.value) for fact in entry.facts if fact.kind == "preempted" and fact.value is not None
+    )
+    for time, computed in evictions:
+        after = next((k for k, run in enumerate(runs) if run.time >= time), None)
+        if after is not None and after > 0:
+            running = sum(run.lost for run in runs[:after] if run.came > time)
+            found.append((computed - running, runs[after]))
+    return found

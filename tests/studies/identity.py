@@ -1,0 +1,202 @@
+"""Does every request's arithmetic hold? Real, unmodified engines under the recorder, one table.
+
+For each request: scheduled tokens = prompt - cached - remote + recomputed + drafted and rejected + output - 1, plus what was
+scheduled for a request that had ended already. Every term is recorded by itself; where one record were lost, or read wrongly,
+the sum would not hold.
+
+Run: python tests/studies/identity.py VLLM [NAME ...]. VLLM is the command that tests/studies/environment.py made. NAME: some
+of the servers below, all of them by default; about two minutes each. ``--keep FOLDER`` leaves the bundles there.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import random
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from teller_core.answers import causal_slice, slow, why
+from teller_core.collect.bundle import Service, record
+from teller_core.data.report import CaptureReport
+from teller_core.lab import load
+from teller_core.lab.model import tiny_model
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
+
+REQUESTS = 200
+CONNECTIONS = 12
+"""More than the eight that a server runs at once: some wait."""
+ABORTS = 4
+"""Further requests whose caller goes away in the middle."""
+START_S = 150.0
+VLLM = (
+    *("--dtype", "float32", "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "8"),
+    *("--host", "127.0.0.1", "--port"),
+)
+TRANSFORMERS = (
+    *("--continuous-batching", "--attn-implementation", "sdpa", "--cb-max-batch-tokens", "256"),
+    *("--device", "cpu", "--host", "127.0.0.1", "--port"),
+)
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+}
+NGRAM = json.dumps(
+    {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
+    separators=(",", ":"),
+)
+
+
+class Server(NamedTuple):
+    """One configuration: the engine and its options."""
+
+    engine: str
+    options: Sequence[str]
+
+
+ON, OFF = "--enable-", "--no-enable-"
+CACHED, CHUNKED = ("prefix-caching", "chunked-prefill")
+FEW_BLOCKS = ("--num-gpu-blocks-override", "40", "--block-size", "32")
+SERVERS: Mapping[str, Server] = {
+    "all off": Server("vllm", (OFF + CACHED, OFF + CHUNKED, "--no-async-scheduling")),
+    "cached, chunked": Server(
+        "vllm", (ON + CACHED, ON + CHUNKED, "--max-num-batched-tokens", "128", "--no-async-scheduling")
+    ),
+    "async": Server("vllm", (ON + CACHED, ON + CHUNKED, "--max-num-batched-tokens", "256", "--async-scheduling")),
+    "n-gram": Server("vllm", (ON + CACHED, "--no-async-scheduling", "--speculative-config", NGRAM)),
+    "preempted": Server("vllm", (ON + CACHED, "--no-async-scheduling", *FEW_BLOCKS)),
+    "preempted, async": Server("vllm", (OFF + CACHED, "--async-scheduling", *FEW_BLOCKS)),
+    "preempted, n-gram": Server(
+        "vllm", (OFF + CACHED, "--no-async-scheduling", *FEW_BLOCKS, "--speculative-config", NGRAM)
+    ),
+    "transformers": Server("transformers", ("--cb-num-blocks", "768")),
+    "transformers, few blocks": Server("transformers", ("--cb-num-blocks", "48")),
+}
+COLUMNS = ("server", "sent", "seen", "aborted", "steps", "with requests", "mapping", "holds", "unchecked", "answers")
+
+
+def main() -> None:
+    """Run the servers that are asked for and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("vllm", type=Path)
+    parser.add_argument("names", nargs="*", choices=[[], *SERVERS], default=[])
+    parser.add_argument("--keep", type=Path)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="teller-identity-") as scratch:
+        kept = asked.keep or Path(scratch)
+        kept.mkdir(parents=True, exist_ok=True)
+        model = tiny_model(kept)
+        _say(" | ".join(COLUMNS))
+        for name in asked.names or SERVERS:
+            _say(" | ".join(_row(name, kept, model, asked.vllm)))
+
+
+def _row(name: str, kept: Path, model: Path, vllm: Path) -> list[str]:
+    """Serve, load, record, import, ask: one line of the table."""
+    folder = kept / name.replace(", ", "-").replace(" ", "-")
+    rows = _served(SERVERS[name], folder, model, vllm)
+    load.write(folder / "client.jsonl", rows)
+    with contextlib.closing(Store.open(folder.parent / f"{folder.name}.db")) as store:
+        report = import_paths([folder], store).captures[0]
+        answers = _answers(store, report)
+    identity = report.identity
+    terms = "" if identity is None else ", ".join(f"{key} {value}" for key, value in identity.terms.items() if value)
+    holds = "-" if identity is None else f"{identity.holds}/{identity.checked} ({terms})"
+    unchecked = "-" if identity is None else json.dumps(identity.unchecked)
+    failed = sum(row["err"] is not None for row in rows)
+    sent = f"{len(rows) - failed}/{len(rows)}"
+    steps = f"{report.steps_with_requests}/{report.steps}"
+    return [
+        name,
+        sent,
+        str(report.requests),
+        str(ABORTS),
+        *steps.split("/")[1:],
+        steps,
+        report.mapping,
+        holds,
+        unchecked,
+        answers,
+    ]
+
+
+def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[str, object]]:
+    """What the callers measured of every request of one server."""
+    target = load.Target(_free_port(), f"./{model.name}")  # relative: no output names a folder of this machine
+    own = Path(sys.executable).with_name("transformers")
+    command = [str(vllm if server.engine == "vllm" else own), "serve", target.model]
+    command += [*(VLLM if server.engine == "vllm" else TRANSFORMERS), str(target.port), *server.options]
+    with record(command, folder, ENVIRONMENT, working_folder=model.parent) as service:
+        _wait_until_up(service, target.port)
+        half = REQUESTS // 2
+        rows = load.send(target, _asks("first", half), CONNECTIONS, 1, _nothing)
+        for k in range(ABORTS):
+            _leave_early(target, f"gone-{k:03d}")
+        rows += load.send(target, _asks("again", half), CONNECTIONS, 1, _nothing)
+        time.sleep(0.5)
+    return rows
+
+
+def _asks(prefix: str, many: int) -> list[load.Ask]:
+    """Requests of mixed length; the same prompts for every prefix."""
+    chance = random.Random(5)
+    lengths = [(chance.choice((3, 8, 20, 60, 150, 300)), chance.choice((1, 2, 8, 24, 48))) for _ in range(many)]
+    return [load.Ask(f"{prefix}-{i:03d}", 0.0, words, output) for i, (words, output) in enumerate(lengths)]
+
+
+def _leave_early(target: load.Target, rid: str) -> None:
+    """Ask for a long answer and go away after its first line."""
+    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=30.0)
+    body = {"model": target.model, "stream": True, "max_tokens": 400, "temperature": 0.0, "prompt": "ba be bi bo"}
+    connection.request(
+        "POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json", "X-Request-Id": rid}
+    )
+    connection.getresponse().readline()
+    connection.close()
+
+
+def _answers(store: Store, report: CaptureReport) -> str:
+    """The verdict on the slowest request, and how many lines the slice of its longest step has."""
+    page = slow(store, capture=report.id, limit=5)
+    at = page.columns.index("request")
+    first = str(page.rows[0][at])
+    verdict = why(store, first, capture=report.id)
+    lines = len(causal_slice(store, f"request {first}", capture=report.id).lines)
+    return f"slow {len(page.rows)}, why {verdict.verdict}, slice {lines}"
+
+
+def _wait_until_up(service: Service, port: int) -> None:
+    deadline = time.monotonic() + START_S
+    while not load.healthy(port):
+        if service.process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"The server did not come up: read {service.folder}/server.log")
+        time.sleep(0.2)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _nothing() -> None:
+    pass
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
