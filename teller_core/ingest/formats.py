@@ -23,7 +23,7 @@ from teller_core.ingest.otel import protobuf as otel_protobuf
 from teller_core.ingest.otel import reader as otel
 from teller_core.ingest.otel import zipkin as otel_zipkin
 from teller_core.ingest.proxies import access_log
-from teller_core.ingest.recorder import bundle_file, engine_stats, host_records, nvtx_tsv, samples
+from teller_core.ingest.recorder import bundle_file, cupti_records, engine_stats, host_records, nvtx_tsv, samples
 
 
 def _kineto(path: Path, place: Place, progress: Progress | None) -> Found:
@@ -54,6 +54,7 @@ FORMATS: tuple[tuple[str, Sniff, Read], ...] = (
     (aiperf_summary.NAME, aiperf_summary.sniff, aiperf_summary.read),
     (arrivals.NAME, arrivals.sniff, arrivals.read),
     (nvtx_tsv.NAME, nvtx_tsv.sniff, nvtx_tsv.read),
+    (cupti_records.NAME, cupti_records.sniff, cupti_records.read),
     (otel.NAME, otel.sniff, otel.read),
     (otel.OTLP, otel.sniff_otlp, otel.read_otlp),
     (otel_protobuf.NAME, otel_protobuf.sniff, otel_protobuf.read),

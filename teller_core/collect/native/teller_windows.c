@@ -11,7 +11,9 @@
 
 #include <sys/stat.h>
 
+enum { LOOK_MS = 100 };
 static int started, open_now, ending;
+static uint32_t ended;
 static __thread uint32_t pushed;
 
 /* Enable what the layout can read. With GRAPH a replay of a graph is one record; without it, one for each of its nodes. */
@@ -58,6 +60,7 @@ static const char *wait_for_end(const asked_t *asked, const char *path, const st
 static void refuse(const asked_t *asked, const char *reason) {
   const uint64_t now = teller_now(CLOCK_REALTIME), when[4] = {now, now, now, now};
   if (!open_file(asked)) close_file(reason, 0, when, "");
+  __atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 }
 
 static int callback_of_nobody(void) { return 0; }
@@ -93,7 +96,7 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   __atomic_store_n(&open_now, 0, __ATOMIC_RELEASE);
   when[2] = teller_now(CLOCK_REALTIME);
   disable(asked);
-  usleep(50000); /* kernels that run now end first: forced out, they would have no end */
+  usleep((useconds_t)(asked->ms < 50 ? asked->ms : 50) * 1000); /* what runs now ends first: forced out, it has no end */
   cupti.flush(0);
   cupti.flush(1);
   when[3] = teller_now(CLOCK_REALTIME);
@@ -104,6 +107,7 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   write_staged();
   write_anchor();
   close_file(reason, dropped, when, failed);
+  __atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 }
 
 /* Give an open window the time to end with the program: a second at most. */
@@ -117,7 +121,9 @@ static void *look_for_windows(void *nothing) {
   struct stat done = {0};
   (void)nothing;
   snprintf(path, sizeof path, "%s/CUPTI", teller_settings()->folder);
-  for (;; usleep(100000)) {
+  const char *often = getenv("TELLER_INJECT_LOOK_MS");
+  useconds_t look = (useconds_t)(often && atoi(often) > 0 ? atoi(often) : LOOK_MS) * 1000;
+  for (;; usleep(look)) {
     struct stat is;
     if (stat(path, &is)) continue;
     if (is.st_ino == done.st_ino && is.st_mtim.tv_nsec == done.st_mtim.tv_nsec && is.st_mtim.tv_sec == done.st_mtim.tv_sec) continue;
@@ -158,3 +164,7 @@ EXPORTED void teller_step_end(void) {
   uint64_t id;
   if (pushed) pushed--, cupti.pop(CUSTOM2, &id);
 }
+
+/* Whether a window is open, and how many have ended or were refused: what a program may ask, and tests do. */
+EXPORTED int teller_recording(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); }
+EXPORTED uint32_t teller_windows_ended(void) { return __atomic_load_n(&ended, __ATOMIC_ACQUIRE); }

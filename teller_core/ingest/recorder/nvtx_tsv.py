@@ -2,7 +2,8 @@
 
 ``B``, ``E`` push and pop of a thread in a domain; ``S``, ``F`` start and end of a range with an id; ``I`` a mark: each with
 monotonic ns, thread, domain, name, category, payload, id. ``T`` thread and ``K`` category names. ``A`` an anchor: monotonic
-ns, Unix ns, pid; five a second, so that the steering of the system's clock is followed.
+ns, Unix ns, pid; five a second while there is something to write, so that the steering of the system's clock is followed.
+``L`` what the library had to let go: monotonic ns, what, how many.
 """
 
 import json
@@ -23,7 +24,7 @@ from teller_core.ingest.jsonl import file_lines, text_of
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "nvtx_tsv"
-COLUMNS = {"A": 4, "B": 8, "E": 8, "S": 8, "F": 8, "I": 8, "T": 3, "K": 4}
+COLUMNS = {"A": 4, "B": 8, "E": 8, "S": 8, "F": 8, "I": 8, "T": 3, "K": 4, "L": 4}
 STEP_NS = 50_000_000
 """Between two anchors a fifth of a second apart the system's clock is steered by microseconds. More is a jump."""
 
@@ -51,7 +52,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """A trace of ranges and marks on the Unix clock.
 
     Problems: ``bad_line``, ``unmatched_pop``, ``unmatched_push`` (still open at the end), ``unmatched_range``,
-    ``clock_jump`` (anchors that disagree), ``time_over_int64``. Errors: FormatError without any anchor.
+    ``clock_jump`` (anchors that disagree), ``time_over_int64``, ``recorder_events_lost``. Errors: FormatError without any anchor.
     """
     found = Found()
     anchors: list[tuple[int, int]] = []
@@ -74,6 +75,9 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         elif fields[0] == "K":
             ranges.categories[fields[1], fields[2]] = text_of(fields[3], 64)
             found.other["name"] += 1
+        elif fields[0] == "L":
+            found.problems["recorder_events_lost"] += numbers[1]
+            found.other["loss"] += 1
         else:
             ranges.add(fields, numbers[0], numbers[1])
     ranges.close()
@@ -88,7 +92,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
 def _numbers(fields: list[str]) -> tuple[int, int, int] | None:
     """The numbers that a line of its kind must hold, 0 for those it has not; None where one is no number."""
-    wanted = {"A": fields[1:4], "T": fields[1:2], "K": fields[2:3]}.get(fields[0], fields[1:3])
+    wanted = {"A": fields[1:4], "T": fields[1:2], "K": fields[2:3], "L": [fields[1], fields[-1]]}.get(fields[0], fields[1:3])
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in wanted):
         return None
     numbers = [whole(int(text)) for text in wanted]

@@ -1,0 +1,228 @@
+"""``cupti-PID-N.bin``: what a process asked of its GPUs in one window, and what the GPUs did.
+
+Calls of the runtime and the driver lie on their threads, kernels, copies and fills on their streams, joined by CUPTI's
+correlation id. A call made inside a step that the recorder marked carries the step's number (``step``), so that a kernel
+belongs to a step without any clock. CUPTI's times become Unix ns through the file's anchors.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.records import Process
+from teller_core.data.table import Int32, Int64
+from teller_core.data.trace import NO_LINK, Lane, Layer, Origin, Trace
+from teller_core.errors import FormatError
+from teller_core.ingest.collective_names import communicates
+from teller_core.ingest.files.file_names import pid_of
+from teller_core.ingest.found import Found, Place, Progress
+from teller_core.ingest.jsonl import text_of
+from teller_core.ingest.recorder import cupti_names
+from teller_core.ingest.recorder.cupti_columns import Columns, combined
+from teller_core.ingest.recorder.cupti_file import MAGIC, Blocks, Rows, read_blocks
+from teller_core.ingest.recorder.nvtx_tsv import unix
+
+NAME = "cupti_records"
+LONGEST_NAME = 4096
+OF_STEPS = 5
+"""CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2: ours. torch's profiler has 1 and CUSTOM1."""
+NO_STREAM = 0xFFFFFFFF
+OF_THREAD = 2
+"""CUPTI_ACTIVITY_OBJECT_THREAD."""
+ENDED = frozenset({"time", "asked", "max_records", "exit"})
+"""Reasons for which a window ends as it should. Any other is a refusal or a failure, counted as ``cupti_REASON``."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether it begins as the library's files do."""
+    return head.startswith(MAGIC)
+
+
+def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
+    """A trace of calls and device work on the Unix clock.
+
+    Problems: ``cut_file``, ``bad_record``, ``unfinished_record`` (no end, or one before its start), ``dropped_records``
+    (by CUPTI, which had no buffer), ``cut_records`` (beyond what was asked for), ``no_kernels`` (a window that ended well
+    without any), ``cupti_REASON`` (why none could be opened: ``other_client``, ``no_cupti``, ``unknown_version``, ...).
+    Errors: FormatError, LimitError.
+    """
+    blocks = read_blocks(path)
+    found = Found(problems=blocks.problems)
+    pid = pid_of(path) or int(blocks.header.get("pid") or 0)
+    found.processes.append(Process(place.host, pid))
+    found.other["anchor"] = len(blocks.anchors)
+    found.other["external"] = len(blocks.rows.get("external", ()))
+    found.events = sum(len(rows) for rows in blocks.rows.values()) + len(blocks.anchors)
+    _outcome(found, blocks)
+    if not blocks.anchors:
+        if found.events:
+            raise FormatError(path.name, "it holds no clock anchor", "Record it again")
+        return found
+    columns = Columns()
+    for name, add in _READERS.items():
+        if name in blocks.rows:
+            rows = blocks.rows[name]
+            sound = (rows["end"] >= rows["start"]) & (rows["start"] > 0) & (rows["end"] < 1 << 62)
+            if bad := int(np.count_nonzero(~sound)):
+                found.problems["unfinished_record"] += bad
+            add(columns, rows if sound.all() else rows[sound], blocks, pid)
+    if len(columns):
+        found.kept = len(columns)
+        origin = Origin(NAME, "unix", host=place.host or None, pid=pid)
+        found.traces.append(_trace(columns, blocks, origin))
+    return found
+
+
+def _outcome(found: Found, blocks: Blocks) -> None:
+    """Count what the footer says was lost."""
+    footer = blocks.footer
+    if footer is None:
+        return
+    for problem, *keys in (("dropped_records", "dropped", "foreign", "late"), ("cut_records", "cut")):
+        if lost := sum(value for key in keys if isinstance(value := footer.get(key), int)):
+            found.problems[problem] += lost
+    reason = footer.get("reason")
+    if reason not in ENDED:
+        found.problems["cupti_" + (text_of(reason, 32) or "unknown")] += 1
+    elif footer.get("kernels") == 0:
+        found.problems["no_kernels"] += 1
+
+
+def _steps(blocks: Blocks) -> tuple[Int64, Int64]:
+    """(sorted correlation ids, the step's number of each)."""
+    rows = blocks.rows.get("external")
+    if rows is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    mine = rows[rows["external_kind"] == OF_STEPS]
+    order = np.argsort(mine["correlation_id"], kind="stable")
+    return mine["correlation_id"][order].astype(np.int64), mine["external_id"][order].astype(np.int64)
+
+
+def _calls(category: str) -> Callable[[Columns, Rows, Blocks, int], None]:
+    def add(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+        said: Any = blocks.header["layout"].get("runtime" if category == "cuda_runtime" else "driver")
+        names: Mapping[str, str] = said if isinstance(said, dict) else {}
+        name = columns.names_of(rows["cbid"], lambda cbid: text_of(names.get(str(cbid)), 256) or f"{category} {cbid}")
+        lane = columns.lanes_of([rows["thread_id"]], lambda thread: Lane(str(pid), str(thread), False))
+        link = rows["correlation_id"].astype(np.int64)
+        known, number = _steps(blocks)
+        arg = np.full(len(rows), -1, dtype=np.int32)
+        if len(known):
+            at = np.minimum(np.searchsorted(known, link), len(known) - 1)
+            inside = known[at] == link
+            arg[inside] = columns.args_of([number[at[inside]]], lambda step: {"step": step})
+        columns.add(rows, name, lane, category, Layer.RUNTIME, link, arg)
+
+    return add
+
+
+def _kernels(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    texts = [text_of(text, LONGEST_NAME) for text in blocks.texts]
+    name = columns.names_of(rows["name"], lambda text: texts[text] if text < len(texts) else "unknown kernel")
+    sizes = [rows[f"{what}_{axis}"] for what in ("grid", "block") for axis in "xyz"]
+    said = [*sizes, rows["graph_id"], rows["graph_node_id"]]
+    columns.add(
+        rows, name, _streams(columns, rows), "kernel", Layer.KERNEL, rows["correlation_id"], columns.args_of(said, _launched)
+    )
+
+
+def _launched(*said: int) -> dict[str, Any]:
+    shape = {"grid": list(said[:3]), "block": list(said[3:6])}
+    return {**shape, "graph": said[6], "graph_node": said[7]} if said[6] else shape
+
+
+def _copies(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    code = combined([rows["copy_kind"], rows["src_kind"], rows["dst_kind"]])
+    name = columns.names_of_rows(code, [rows["copy_kind"], rows["src_kind"], rows["dst_kind"]], cupti_names.copied)
+    arg = columns.args_of([rows["bytes"]], lambda size: {"bytes": size})
+    columns.add(rows, name, _streams(columns, rows), "gpu_memcpy", Layer.KERNEL, rows["correlation_id"], arg)
+
+
+def _fills(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    name = columns.names_of(rows["memory_kind"], cupti_names.filled)
+    arg = columns.args_of([rows["bytes"]], lambda size: {"bytes": size})
+    columns.add(rows, name, _streams(columns, rows), "gpu_memset", Layer.KERNEL, rows["correlation_id"], arg)
+
+
+def _graphs(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    name = columns.names_of(rows["graph_id"], lambda graph: f"CUDA graph {graph}")
+    columns.add(rows, name, _streams(columns, rows), "cuda_graph", Layer.KERNEL, rows["correlation_id"], None)
+
+
+def _streams(columns: Columns, rows: Rows) -> Int32:
+    return columns.lanes_of(
+        [rows["device_id"], rows["stream_id"]], lambda device, stream: Lane(str(device), str(stream), True)
+    )
+
+
+def _syncs(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    name = columns.names_of(rows["type"], cupti_names.waited)
+    devices = _devices(blocks)
+
+    def lane(context: int, stream: int) -> Lane:
+        return Lane(devices.get(context, ""), f"{'context' if stream == NO_STREAM else stream} syncs", True)
+
+    lanes = columns.lanes_of([rows["context_id"], rows["stream_id"]], lane)
+    columns.add(rows, name, lanes, "cuda_sync", Layer.RUNTIME, rows["correlation_id"], None)
+
+
+def _devices(blocks: Blocks) -> dict[int, str]:
+    """The device of each context that worked."""
+    pairs = [
+        np.stack([rows["context_id"], rows["device_id"]], axis=1)
+        for kind in ("kernel", "memcpy", "memset", "graph")
+        if (rows := blocks.rows.get(kind)) is not None
+    ]
+    return {context: str(device) for context, device in np.unique(np.concatenate(pairs), axis=0).tolist()} if pairs else {}
+
+
+def _overheads(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    name = columns.names_of(rows["overhead_kind"], cupti_names.spent)
+    thread = rows["object_id"].copy().view(np.dtype([("process", "<u4"), ("thread", "<u4"), ("rest", "<u4")]))["thread"]
+    thread = np.where(rows["object_kind"] == OF_THREAD, thread, 0)
+    lane = columns.lanes_of(
+        [thread], lambda number: Lane(str(pid), str(number) if number else "driver", False)
+    )
+    columns.add(rows, name, lane, "overhead", Layer.RUNTIME, None, None)
+
+
+_READERS: dict[str, Callable[[Columns, Rows, Blocks, int], None]] = {
+    "runtime": _calls("cuda_runtime"),
+    "driver": _calls("cuda_driver"),
+    "kernel": _kernels,
+    "memcpy": _copies,
+    "memset": _fills,
+    "graph": _graphs,
+    "synchronization": _syncs,
+    "overhead": _overheads,
+}
+
+
+def _trace(columns: Columns, blocks: Blocks, origin: Origin) -> Trace:
+    """All rows by start, the longer first, on the Unix clock."""
+    whole = columns.whole()
+    anchors = [(cupti, real) for cupti, real, _, _ in blocks.anchors]
+    start, end = unix(whole["start"], anchors), unix(whole["end"], anchors)
+    names = list(columns.names)
+    speaks = communicates(names) > 0
+    layer = np.where((whole["layer"] == Layer.KERNEL) & speaks[whole["name"]], Layer.COMMUNICATION, whole["layer"])
+    order = np.lexsort((start - end, start))
+    link = whole["link"][order]
+    return Trace(
+        start=start[order],
+        dur=(end - start)[order],
+        name=whole["name"][order].astype(np.int32),
+        lane=whole["lane"][order].astype(np.int32),
+        category=whole["category"][order].astype(np.uint8),
+        layer=layer[order].astype(np.uint8),
+        link=np.where(link > 0, link, NO_LINK),
+        arg=whole["arg"][order].astype(np.int32),
+        names=names,
+        lanes=list(columns.lanes),
+        categories=list(columns.categories),
+        args=[json.dumps(said) for said in columns.args],
+        origin=origin,
+    )
