@@ -9,6 +9,8 @@ from teller_core.errors import InputError
 
 VERSION = "0.1.0"
 """Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
+PARTS = ("hooks", "plugin", "nvtx", "cupti", "scopes", "log", "collectives", "samples")
+"""Of the recorder, as teller_core.collect.environment knows them, which is not loaded for a look at the help."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 
 Verb = Callable[..., int]
@@ -51,7 +53,9 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
     why = add("why", "say why a request was slow", which, metric)
     why.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
     _inspecting(add, which)
+    _recording(add)
     _running(add)
+    _doctor(add)
     return top
 
 
@@ -98,6 +102,31 @@ def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
     compare.add_argument("after", metavar="AFTER", help="another one of the same kind")
 
 
+def _recording(add: Callable[..., Parser]) -> None:
+    record = add("capture", "run a command and record it; it ends as it would have")
+    record.add_argument("--to", type=path, metavar="FOLDER", help="a new folder (default: ./teller-ENGINE-DATE-TIME)")
+    record.add_argument(
+        "--window",
+        action="append",
+        default=[],
+        metavar="WHEN",
+        help='open the profiler shortly: "start", "30s", "100 requests", "slow" (a request is); also at SIGUSR1',
+    )
+    record.add_argument("--window-steps", type=count, default=10, metavar="N", help="steps of a window (default: 10)")
+    record.add_argument("--most-mb", type=count, default=512, metavar="N", help="kept on disk (default: 512)")
+    record.add_argument("--most-minutes", type=count, default=60, metavar="N", help="kept back to (default: 60)")
+    record.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=PARTS,
+        metavar="PART",
+        help=f"leave a part out: {', '.join(PARTS)}",
+    )
+    record.add_argument("--quiet", action="store_true", help="do not show what the command prints")
+    record.add_argument("command", nargs="+", metavar="COMMAND", help="after --, as you would call it")
+
+
 def _running(add: Callable[..., Parser]) -> None:
     serve = add("serve", "run the MCP server over stdio")
     serve.add_argument("--root", type=Path, action="append", default=[], metavar="FOLDER", help="what may be imported")
@@ -105,6 +134,23 @@ def _running(add: Callable[..., Parser]) -> None:
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
     demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")
     demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
+
+
+def _doctor(add: Callable[..., Parser]) -> None:
+    doctor = add("doctor", "say what can be recorded here, how an engine is started for it, or what became of a recording")
+    doctor.add_argument("recording", nargs="?", type=path, metavar="RECORDING", help="a folder that was recorded")
+    doctor.add_argument(
+        "--python", type=path, metavar="PATH", help="the interpreter of the served program (default: that of its command)"
+    )
+    doctor.add_argument(
+        "--print", dest="engine", choices=("vllm", "sglang", "transformers"), help="how it is started without us around it"
+    )
+    doctor.add_argument("--tier", choices=("T1", "T2"), default="T2", help="for requests alone, or steps too (default: T2)")
+    doctor.add_argument(
+        "--door", choices=("plugin", "flags"), default="plugin", help="of vLLM: our stat logger, or its own switches alone"
+    )
+    doctor.add_argument("--helm", action="store_true", help="as values of vLLM's chart")
+    doctor.add_argument("--to", type=path, metavar="FOLDER", help="where records would go (default: teller-records)")
 
 
 def path(text: str) -> Path:

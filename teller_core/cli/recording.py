@@ -1,5 +1,83 @@
 """The verbs about recording a running service."""
 
+import argparse
+import os
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-VERBS: Mapping[str, Callable[..., int]] = {}
+from teller_core.calls import option
+from teller_core.cli.speech import complain, say, style
+from teller_core.cli.verbs import Verbs
+
+if TYPE_CHECKING:
+    from teller_core.collect.environment import Environment
+    from teller_core.collect.run import Captured
+    from teller_core.data.report_recording import CaptureRunReport
+
+
+def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    from teller_core.collect.bundle import engine_of
+    from teller_core.collect.ring import Bounds
+    from teller_core.collect.run import Wanted, capture, exit_code
+    from teller_core.collect.windows.triggers import Window, plan_of
+    from teller_core.tell.recording_page import begin_line, recording_page
+
+    as_json = bool(option(given, "json"))
+    engine = engine_of(given.command)
+    folder: Path = given.to or Path(time.strftime(f"teller-{engine or Path(given.command[0]).name}-%Y%m%d-%H%M%S"))
+    wanted = Wanted(
+        bounds=Bounds(given.most_mb << 20, given.most_minutes * 60),
+        plan=plan_of(given.window, Window(steps=given.window_steps)),
+        without=given.without,
+        outs=None if given.quiet else (2, 2) if as_json else (1, 2),
+        ignored=given.ignored,
+    )
+
+    def told(made: "Environment") -> None:
+        for line in begin_line(str(folder), made.on, made.off, given.without):
+            complain(line)
+
+    began = time.monotonic()
+    captured = capture(given.command, folder, os.environ, wanted, told)
+    report = _report(folder, captured, time.monotonic() - began)
+    if as_json:
+        say(report.model_dump_json())
+    else:
+        complain("\n".join(recording_page(report, style())))
+    return exit_code(captured.status)
+
+
+def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunReport":
+    from teller_core.data.report_recording import CaptureRunReport, DroppedFile, OffPart
+
+    about = captured.about
+    seen: Mapping[str, int] = captured.seen if "hooks" in about["on"] and about["engine"] else {}
+    dropped = about["ring"]["dropped"].items()
+    return CaptureRunReport(
+        folder=str(folder),
+        engine=about["engine"],
+        exit=captured.status,
+        duration_ms=round(seconds * 1000, 1),
+        bytes=sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file()),
+        processes=len({path.name.split("-")[1].split(".")[0] for path in (folder / "cap").glob("host-*")}),
+        requests=seen.get("requests"),
+        engine_steps=seen.get("steps"),
+        windows=len(about["windows"]),
+        on=list(about["on"]),
+        off=[OffPart(part=part, why=why) for part, why in about["off"].items()],
+        dropped=[DroppedFile(file=name, **gone) for name, gone in dropped],
+        lost=sum(about["lost"].values()),
+        recorder_cpu_ms=round(about["recorder_cpu_ns"] / 1e6, 1),
+        next_call=f"teller import {_quoted(folder)}",
+    )
+
+
+def _quoted(folder: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(folder))
+
+
+VERBS: Mapping[str, Callable[..., int]] = {"capture": _capture}

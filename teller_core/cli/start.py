@@ -1,5 +1,6 @@
 """One command from its words to its exit code: what ends it early, and how its refusals and our own faults are said."""
 
+import argparse
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.calls import parser
-from teller_core.cli import reading, recording
+from teller_core.cli import doctor, reading, recording
 from teller_core.cli.speech import complain, give_up_stdout, spoken
 from teller_core.cli.verbs import Verbs, pipeline_verbs
 from teller_core.data.means import within_means
@@ -19,22 +20,24 @@ from teller_core.errors import TellerError
 INTERRUPTED = 130
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What else asks a process to end: it is to leave as little behind as Ctrl-C does."""
-VERBS: Mapping[str, Callable[..., int]] = {**reading.VERBS, **recording.VERBS}
+VERBS: Mapping[str, Callable[..., int]] = {**reading.VERBS, **recording.VERBS, **doctor.VERBS}
 
 
 def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pipeline_verbs) -> int:
     """Run one command and return its exit code. ``arguments`` default to those of the process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    ours = words[: words.index("--")] if "--" in words else words  # behind it stands the command of somebody else
     if arguments is None:
         _open_streams()
-    if arguments is None and "--debug" not in words:
+    if arguments is None and "--debug" not in ours:
         sys.excepthook = _report_bug
+    ignored = [each for each in signal.valid_signals() if signal.getsignal(each) is signal.SIG_IGN]
     try:
         with _one_interrupt(ends=arguments is None), within_means("the command"):
-            given = parser(VERBS).parse_args(words)
+            given = parser(VERBS).parse_args(words, argparse.Namespace(ignored=ignored))
             return given.verb(given, verbs)
     except TellerError as error:
-        return _refuse(error, as_json="--json" in words)
+        return _refuse(error, as_json="--json" in ours)
     except KeyboardInterrupt as interrupt:
         complain("teller: interrupted. What is stored is whole; run it again.")
         return 128 + interrupt.args[0] if interrupt.args else INTERRUPTED

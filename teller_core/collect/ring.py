@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,7 +99,8 @@ class Ring:
     def close(self) -> None:
         """Give back reserved room, and cut away the beginnings that were dropped of what the service wrote."""
         for path, state in self._outputs.items():
-            _give_back(path)
+            if state.reserved:
+                _give_back(path)
             if state.hole:
                 _cut(path, state.hole)
 
@@ -213,12 +215,9 @@ def _allocate(path: Path, mode: int, begin: int, length: int) -> bool:
 
 
 def _give_back(path: Path) -> None:
-    """Give back what is reserved behind the end of ``path``."""
-    try:
-        size = path.stat().st_size
-    except OSError:
-        return
-    _allocate(path, KEEP_SIZE | PUNCH_HOLE, size + (-size) % BLOCK, 2 * RESERVE)
+    """Give back what is reserved behind the end of ``path``, by cutting it there. Where that fails it only takes room."""
+    with suppress(OSError):
+        os.truncate(path, path.stat().st_size)
 
 
 def _cut(path: Path, hole: int) -> None:

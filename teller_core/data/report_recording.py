@@ -44,3 +44,86 @@ class JobsReport(Model):
 
     job: JobReport | None
     profiles: list[ProfileLine] = Field(description="what may be recorded")
+
+
+class DroppedFile(Model):
+    """What a bound took of one file of a recording."""
+
+    file: str
+    pieces: int = Field(description="whole pieces that are gone; 0 where its beginning was cut away")
+    bytes: int
+    until_ns: int = Field(description="Unix ns until when what is gone had been written")
+
+
+class OffPart(Model):
+    """A part of the recorder that was not switched on."""
+
+    part: str
+    why: str
+
+
+class CaptureRunReport(Model):
+    """What `capture` left of a command that has ended."""
+
+    folder: str
+    engine: str = Field(description="empty where the command is no engine that is known")
+    exit: int = Field(description="status of the command, negative for a signal")
+    duration_ms: float
+    bytes: int = Field(description="on disk")
+    processes: int = Field(description="of the command, that the recorder ran in and that had something to say")
+    requests: int | None = Field(description="that the hooks saw arrive; null without hooks for this engine")
+    engine_steps: int | None = Field(description="that the hooks saw; null without hooks for this engine")
+    windows: int = Field(description="of the profiler, that were asked for")
+    on: list[str] = Field(description="parts of the recorder that were switched on")
+    off: list[OffPart]
+    dropped: list[DroppedFile] = Field(description="what the bounds in bytes and time took")
+    lost: int = Field(description="counters and states that the disk did not take")
+    recorder_cpu_ms: float = Field(description="processor time of the recording thread, outside of the command")
+    next_call: str
+
+
+class DoctorCheck(Model):
+    """One thing that a recording may hold, or needs."""
+
+    part: str
+    state: Literal["yes", "partly", "no", "note"] = Field(
+        description="yes: it will be, or was, recorded; no: it will not; note: it bears on what is recorded"
+    )
+    found: str = Field(description="what was looked at and how it is")
+    next: str | None = Field(default=None, description="what to do about it, null where nothing is to be done")
+
+
+class RecipeFile(Model):
+    """A file that a recipe needs beside the engine."""
+
+    name: str
+    about: str
+    content: str
+
+
+class RecipeReport(Model):
+    """How an engine is started so that it leaves what a tier needs, with no process of ours around it."""
+
+    engine: str
+    door: Literal["plugin", "flags", "capture"] = Field(
+        description="plugin: a stat logger of ours that the engine loads; flags: what the engine has itself; "
+        "capture: the engine has no door, our recorder is the way"
+    )
+    tier: int
+    tested: str | None = Field(description="the version whose parser knows these arguments, null where none was run")
+    environment: dict[str, str]
+    arguments: list[str]
+    helm: str | None = Field(default=None, description="values of the chart, where they were asked for")
+    files: list[RecipeFile]
+    gives: list[str] = Field(description="what is then recorded")
+    then: list[str] = Field(description="what to do once it ran")
+    notes: list[str]
+
+
+class DoctorReport(Model):
+    """The answer of ``doctor``: what can be recorded here, or what became of a recording, or a recipe."""
+
+    subject: Literal["here", "recording", "recipe"]
+    name: str = Field(description="the interpreter, the recording, or the engine that it is about")
+    checks: list[DoctorCheck]
+    recipe: RecipeReport | None = None

@@ -1,0 +1,214 @@
+"""Run somebody's command as it is, and record it: its terminal, its signals and its exit status stay what they were.
+
+The command stays in our process group, so that Ctrl-C and Ctrl-Z of a terminal reach it as if we were not there. A signal that
+was sent to us alone is handed on, once. Its output goes into a file that it writes itself, and from there to our own. Without
+us, even killed, it runs on.
+"""
+
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from teller_core.collect.bundle import engine_of, started
+from teller_core.collect.environment import Environment, environment
+from teller_core.collect.output import DRAIN_S, follow, log_line
+from teller_core.collect.record import begin, finish, prepare
+from teller_core.collect.ring import Bounds
+from teller_core.collect.windows.triggers import Plan, Watch
+from teller_core.errors import InputError
+
+OUTPUT, ERRORS = "server.log", "server-errors.log"
+WINDOW = signal.SIGUSR1
+HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
+LOOK_EVERY_S = 1.0
+BLOCK = 4 << 20
+_MARKS = re.compile(rb'"name": ?"(request\.received|cb\.add_request|vllm\.schedule|cb\.step)"')
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How to record. ``outs``: descriptors that get what the command prints, its output and its errors; None: neither.
+
+    ``ignored`` signals were so when we were started, as ``nohup`` does, and are for the command too.
+    """
+
+    bounds: Bounds = field(default_factory=Bounds)
+    plan: Plan = field(default_factory=Plan)
+    without: Collection[str] = ()
+    outs: tuple[int, int] | None = (1, 2)
+    ignored: Collection[int] = ()
+
+
+class Captured(NamedTuple):
+    """What was recorded: the status of the command (negative: its signal), and what ``bundle.json`` says."""
+
+    status: int
+    about: Mapping[str, Any]
+    seen: Mapping[str, int]
+    """Events of the engine that were counted: requests and steps."""
+
+
+def capture(
+    command: Sequence[str],
+    folder: Path,
+    inherited: Mapping[str, str],
+    wanted: Wanted,
+    told: Callable[[Environment], object],
+) -> Captured:
+    """Run ``command`` with the environment ``inherited`` and record it into the new or empty ``folder``, until it ends.
+
+    ``told`` is called with what is recorded when all is ready. Runs in the main thread. Raises InputError where the folder is
+    in use or cannot be written, where the command cannot be run, or where another capture records it already.
+    """
+    if inherited.get("TELLER_CAPTURE_DIR"):
+        why = "it is part of a capture already, which records it too"
+        raise InputError("The command to record", why, "Leave one `capture` out, or unset TELLER_CAPTURE_DIR")
+    if shutil.which(command[0], path=inherited.get("PATH")) is None:
+        raise InputError("The command to record", "there is no such program", "Check its name and that it runs alone")
+    cap = prepare(folder)
+    engine = engine_of(command)
+    made = environment(cap, inherited, engine, wanted.bounds.of_writer(), without=wanted.without)
+    told(made)
+    about = started(command, made.on, made.off)
+    watch = Watch(cap, wanted.plan, about["start_ns"])
+    files = _files(folder)
+    with _heard(wanted.ignored) as (heard, mask):
+        pid = _spawn(command, made.variables, files, mask)
+        recording = begin(
+            folder, pid, about, watch, bounds=wanted.bounds, outputs=files, with_samples="samples" not in made.off
+        )
+        followers = _follow(files, wanted.outs, engine)
+        status = _wait(pid, heard, watch)
+        followers.end()
+        finish(recording, status)
+    return Captured(status, recording.about, _count(cap))
+
+
+def exit_code(status: int) -> int:
+    """The exit code that a shell would give for ``status``: 128 and the signal where one ended the command."""
+    return 128 - status if status < 0 else status
+
+
+def _files(folder: Path) -> list[Path]:
+    """Where the command writes: errors into a file of their own where they go elsewhere than its output does now."""
+    together = os.path.sameopenfile(1, 2)
+    return [folder / OUTPUT] if together else [folder / OUTPUT, folder / ERRORS]
+
+
+@contextmanager
+def _heard(ignored: Collection[int]) -> Generator[tuple[set[signal.Signals], set[int]]]:
+    """Hold back the signals that we hear, so that only ``_wait`` takes them, and what comes while the bundle is closed is
+    dropped. Gives them, and the signals that were held back before, as the command is to have it.
+    """
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in HANDED_ON if each in ignored}
+    heard = {signal.SIGCHLD, WINDOW, *HANDED_ON} - before.keys()
+    mask = {int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, heard)}
+    try:
+        yield heard, mask
+    finally:
+        handlers = {each: signal.signal(each, signal.SIG_IGN) for each in heard if each != signal.SIGCHLD}
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for each, handler in (handlers | before).items():
+            signal.signal(each, handler or signal.SIG_DFL)
+
+
+def _spawn(command: Sequence[str], variables: Mapping[str, str], files: Sequence[Path], mask: set[int]) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    actions: list[Any] = [
+        (os.POSIX_SPAWN_OPEN, number, str(path), flags, 0o644) for number, path in enumerate(files, start=1)
+    ]
+    if len(files) == 1:
+        actions.append((os.POSIX_SPAWN_DUP2, 1, 2))
+    try:
+        return os.posix_spawnp(
+            command[0],
+            list(command),
+            variables,
+            file_actions=actions,
+            setsigmask=mask,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores both
+        )
+    except OSError as error:
+        reason = (error.strerror or "the system refused it").lower()
+        raise InputError("The command to record", reason, "Check its name and that it runs alone") from None
+
+
+@dataclass
+class _Followers:
+    stop: threading.Event
+    threads: Sequence[threading.Thread]
+
+    def end(self) -> None:
+        """Wait until all is shown, or until nobody takes it."""
+        self.stop.set()
+        deadline = time.monotonic() + DRAIN_S
+        for thread in self.threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _follow(files: Sequence[Path], outs: tuple[int, int] | None, engine: str) -> _Followers:
+    stop = threading.Event()
+    readable = log_line if engine == "vllm" else None
+    pairs = zip(files, outs or (), strict=False)
+    threads = [
+        threading.Thread(target=partial(follow, path, out, stop, readable), name="teller-output", daemon=True)
+        for path, out in pairs
+    ]
+    for thread in threads:
+        thread.start()
+    return _Followers(stop, threads)
+
+
+def _wait(pid: int, heard: Collection[signal.Signals], watch: Watch) -> int:
+    """Wait for ``pid`` to end, and hand on what is meant for it. Returns its status, negative for a signal."""
+    while True:
+        came = signal.sigtimedwait(heard, LOOK_EVERY_S)
+        if (status := _ended(pid)) is not None:
+            return status
+        if came is None or came.si_signo == signal.SIGCHLD:
+            continue
+        if came.si_signo == WINDOW:
+            watch.signal()
+        elif came.si_code <= 0:  # somebody sent it; a terminal's own goes to the whole group, the command too
+            os.kill(pid, came.si_signo)
+
+
+def _ended(pid: int) -> int | None:
+    """The status of ``pid``, None while it runs. Where we are the first process of a container, orphans come to us too."""
+    while True:
+        try:
+            found, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return 0
+        if not found:
+            return None
+        if found == pid:
+            return os.waitstatus_to_exitcode(status)
+
+
+def _count(cap: Path) -> Counter[str]:
+    """How many requests and steps of the engine the hooks saw."""
+    marks: Counter[bytes] = Counter()
+    for path in cap.glob("host-*.jsonl"):
+        held = b""
+        try:
+            with path.open("rb") as file:
+                while block := file.read(BLOCK):
+                    text = held + block
+                    whole = text.rfind(b"\n") + 1
+                    marks.update(found[1] for found in _MARKS.finditer(text, 0, whole))
+                    held = text[whole:]
+        except OSError:
+            continue
+    requests = max(marks[b"request.received"], marks[b"cb.add_request"])
+    return Counter(requests=requests, steps=marks[b"vllm.schedule"] + marks[b"cb.step"])

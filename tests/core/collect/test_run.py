@@ -1,0 +1,216 @@
+"""``teller capture``: the command ends, hears and prints as it would without us, and the bundle is whole."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TELLER = [sys.executable, "-m", "teller_core.cli"]
+WAIT_S = 60
+
+
+def _begin(folder: Path, code: str, *options: str, **how: Any) -> "subprocess.Popen[str]":
+    command = [*TELLER, "capture", "--to", str(folder), "--without", "nvtx", "--without", "cupti", *options]
+    return subprocess.Popen(
+        [*command, "--", sys.executable, "-u", "-c", code],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **how},
+    )
+
+
+def _run(folder: Path, code: str, *options: str, **how: Any) -> tuple[int, str, str]:
+    with _begin(folder, code, *options, **how) as process:
+        out, err = process.communicate(timeout=WAIT_S)
+    return process.returncode, out, err
+
+
+def _until(true: Callable[[], bool], process: "subprocess.Popen[Any]") -> None:
+    while not true():
+        assert process.poll() is None
+        time.sleep(0.02)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "bundle.json").read_text())
+
+
+def test_output_errors_and_exit_code_are_the_commands_own(tmp_path: Path) -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)"
+    status, out, err = _run(tmp_path / "b", code)
+    assert (status, out) == (7, "out\n")
+    first, *rest = err.splitlines()
+    assert first.startswith("teller: recording hooks") and rest[0] == "err"
+    assert rest[-1] == f"teller: next: teller import {tmp_path / 'b'}"
+    assert (tmp_path / "b" / "server.log").read_text() == "out\n"
+    assert (tmp_path / "b" / "server-errors.log").read_text() == "err\n"
+    about = _about(tmp_path / "b")
+    assert (about["schema"], about["exit"]) == (2, 7)
+    assert about["start_ns"] < about["stop_ns"]
+
+
+def test_a_command_that_a_signal_ends_gives_the_code_that_a_shell_would(tmp_path: Path) -> None:
+    status, _, err = _run(tmp_path / "b", "import os; os.kill(os.getpid(), 9)")
+    assert status == 128 + 9
+    assert "ended by signal 9" in err
+    assert _about(tmp_path / "b")["exit"] == -9
+
+
+def test_quiet_shows_nothing_of_the_command_and_json_leaves_its_output_to_the_errors(tmp_path: Path) -> None:
+    assert _run(tmp_path / "q", "print('out')", "--quiet")[1] == ""
+    status, out, err = _run(tmp_path / "j", "print('out')", "--json")
+    report = json.loads(out)
+    assert (status, report["exit"], report["next_call"]) == (0, 0, f"teller import {tmp_path / 'j'}")
+    assert "out\n" in err
+    assert {part["part"] for part in report["off"]} >= {"nvtx", "cupti", "plugin"}
+
+
+def test_a_command_with_options_like_ours_keeps_them(tmp_path: Path) -> None:
+    command = [*TELLER, "capture", "--to", str(tmp_path / "b"), "--", "echo", "--json", "--", "--debug"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "--json -- --debug\n"
+    refused = subprocess.run(
+        [*TELLER, "capture", "--", "no-such-program", "--json"], capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_standard_input_reaches_the_command(tmp_path: Path) -> None:
+    with _begin(tmp_path / "b", "print(input().upper())", stdin=subprocess.PIPE) as process:
+        assert process.communicate("hello\n", timeout=WAIT_S)[0] == "HELLO\n"
+
+
+COUNTS = """
+import signal, sys, time
+heard = []
+for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2): signal.signal(each, lambda number, _: heard.append(number))
+print("ready")
+end = time.monotonic() + 30
+while time.monotonic() < end and not (heard and time.monotonic() > last + 0.7):
+    before = len(heard); time.sleep(0.05)
+    if len(heard) > before or not heard: last = time.monotonic()
+print(heard)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_that_was_sent_to_us_is_handed_on_once(tmp_path: Path, number: int) -> None:
+    with _begin(tmp_path / "b", COUNTS) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, out) == (0, f"[{int(number)}]\n")
+    assert _about(tmp_path / "b")["exit"] == 0
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_command_once_and_the_bundle_is_closed(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if not pid:
+        command = [*TELLER, "capture", "--to", str(tmp_path / "b"), "--without", "nvtx", "--without", "cupti"]
+        os.execv(command[0], [*command, "--", sys.executable, "-u", "-c", COUNTS])
+    shown = b""
+    while b"ready" not in shown:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, b"\x03")
+    try:
+        while part := os.read(terminal, 4096):
+            shown += part
+    except OSError:  # the other end is closed
+        pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(terminal)
+    assert b"[2]" in shown
+    assert _about(tmp_path / "b")["exit"] == 0
+    assert not (tmp_path / "b" / "server-errors.log").exists()  # one terminal, one log
+
+
+def test_signals_that_were_ignored_when_we_were_started_stay_so_for_the_command(tmp_path: Path) -> None:
+    code = "import signal; print([signal.getsignal(number) is signal.SIG_IGN for number in (1, 2, 15)])"
+    ignoring = "import os, signal, sys\nfor number in (1, 2): signal.signal(number, signal.SIG_IGN)\n"
+    ignoring += "os.execv(sys.argv[1], sys.argv[1:])"
+    command = [*TELLER, "capture", "--to", str(tmp_path / "b"), "--", sys.executable, "-c", code]
+    done = subprocess.run([sys.executable, "-c", ignoring, *command], capture_output=True, text=True, check=True)
+    assert done.stdout == "[True, True, False]\n"
+
+
+def test_the_command_has_no_signal_held_back_and_none_of_our_files(tmp_path: Path) -> None:
+    code = "import os, signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []), len(os.listdir('/proc/self/fd')))"
+    assert _run(tmp_path / "b", code)[1] == "set() 4\n"  # three streams, and the folder that it looks into
+
+
+def test_sigusr1_asks_for_a_window(tmp_path: Path) -> None:
+    code = "import time\nprint('ready')\ntime.sleep(2)"
+    with _begin(tmp_path / "b", code) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGUSR1)
+        process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0
+    assert [window["reason"] for window in _about(tmp_path / "b")["windows"]] == ["signal"]
+
+
+def test_the_killed_recorder_leaves_the_command_running_and_the_bundle_as_it_was(tmp_path: Path) -> None:
+    code = """
+import pathlib, sys, time
+here = pathlib.Path(sys.argv[0] if len(sys.argv) < 2 else sys.argv[1])
+for number in range(400):
+    print("line", number)
+    time.sleep(0.02)
+"""
+    with _begin(tmp_path / "b", code) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "line 0\n"
+        pid = _about(tmp_path / "b")["pid"]
+        _until(lambda: "line 40" in (tmp_path / "b" / "server.log").read_text(), process)
+        process.kill()
+        process.wait()
+        before = (tmp_path / "b" / "server.log").read_text()
+        end = time.monotonic() + 30
+        while (tmp_path / "b" / "server.log").read_text().count("\n") < before.count("\n") + 50:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        os.kill(pid, signal.SIGKILL)
+        assert process.stderr is not None
+        process.stderr.read()
+    about = _about(tmp_path / "b")
+    assert "stop_ns" not in about and about["start_ns"]
+    rows = [json.loads(row) for row in (tmp_path / "b" / "samples.jsonl").read_text().splitlines()]
+    assert {row["pid"] for row in rows} == {0, pid}
+
+
+def test_a_capture_inside_a_capture_is_refused(tmp_path: Path) -> None:
+    inner = [*TELLER, "capture", "--to", str(tmp_path / "inner"), "--", "true"]
+    code = f"import subprocess, sys; sys.exit(subprocess.run({inner!r}).returncode)"
+    status, _, err = _run(tmp_path / "b", code)
+    assert status == 2
+    assert "it is part of a capture already" in err
+    assert not (tmp_path / "inner").exists()
+
+
+def test_a_folder_that_cannot_be_used_is_refused_before_the_command_runs(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    for folder in (tmp_path, tmp_path / "kept", Path("/proc/nowhere")):
+        status, out, err = _run(folder, "print('ran')")
+        assert (status, out) == (2, "")
+        assert err.startswith("teller: The folder to record into: ") and err.count("\n") == 1
+
+
+def test_what_nobody_reads_any_more_does_not_stop_the_command(tmp_path: Path) -> None:
+    code = "import time\nfor number in range(40):\n    print('x' * 70000)\n    time.sleep(0.02)"
+    with _begin(tmp_path / "b", code) as process:
+        assert process.stdout is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.wait(WAIT_S) == 0
+        assert process.stderr is not None
+        process.stderr.read()
+    assert (tmp_path / "b" / "server.log").stat().st_size == 40 * 70001
