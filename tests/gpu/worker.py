@@ -17,9 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import torch  # noqa: E402
+import torch
 
-from teller_core.collect.cupti.windows import close_window, open_window  # noqa: E402
+from teller_core.collect.cupti.windows import close_window, open_window
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ANSWERS = os.fdopen(os.dup(1), "w")
@@ -40,9 +40,9 @@ def make_model():
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        hidden_size=512,
+        hidden_size=512 if DEVICE == "cuda" else 64,
         intermediate_size=1024,
-        num_hidden_layers=8,
+        num_hidden_layers=8 if DEVICE == "cuda" else 1,
         num_attention_heads=8,
         num_key_value_heads=8,
         vocab_size=4096,
@@ -52,7 +52,7 @@ def make_model():
         eos_token_id=None,
         pad_token_id=0,
     )
-    model = LlamaForCausalLM(config).to(DEVICE, torch.bfloat16).eval()
+    model = LlamaForCausalLM(config).to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32).eval()
     model.register_forward_pre_hook(before_step)
     model.register_forward_hook(after_step)
     return model
@@ -79,7 +79,9 @@ def after_step(module, args, output):
 def make_graph():
     """A CUDA graph of some thirty kernels."""
     torch.manual_seed(0)
-    layers = [torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.LayerNorm(256)) for _ in range(10)]
+    layers = [
+        torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.LayerNorm(256)) for _ in range(10)
+    ]
     net = torch.nn.Sequential(*layers).to(DEVICE).eval()
     x = torch.zeros(16, 256, device=DEVICE)
     side = torch.cuda.Stream()
@@ -104,9 +106,7 @@ def generate(tokens):
     """``tokens`` tokens for four prompts: always the same work."""
     ids = torch.randint(2, 4000, (4, 64), generator=torch.Generator().manual_seed(1)).to(DEVICE)
     with torch.inference_mode():
-        MODEL.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=False
-        )
+        MODEL.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=False)
     synchronize()
 
 
@@ -159,7 +159,8 @@ def in_window(ask):
     close_window(CAP)
     closing = wait_until(lambda: OURS.teller_windows_ended() > ended)
     name = max(CAP.glob(f"cupti-{os.getpid()}-*.bin"), key=lambda path: int(path.stem.rpartition("-")[2])).name
-    return {**found, "file": name, "opened": opened, "closing": closing, "steps": [first, steps["number"]], "between": [begin, end]}
+    told = {"file": name, "opened": opened, "closing": closing}
+    return {**found, **told, "steps": [first, steps["number"]], "between": [begin, end]}
 
 
 def profiled(ask):

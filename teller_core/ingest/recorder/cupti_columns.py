@@ -27,7 +27,9 @@ def combined(columns: Sequence[Column]) -> Int64:
     _, first, code = np.unique(mixed, return_index=True, return_inverse=True)
     if all(np.array_equal(column[first[code]], column) for column in columns):
         return code.astype(np.int64)
-    stacked = np.stack([column.astype(np.int64) for column in columns], axis=1)  # two rows met by chance: once in 10^8 files
+    stacked = np.stack(
+        [column.astype(np.int64) for column in columns], axis=1
+    )  # two rows met by chance: once in 10^8 files
     return np.unique(stacked, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -45,7 +47,14 @@ class Columns:
         return sum(len(part) for part in self.parts["start"])
 
     def add(
-        self, rows: Column, name: Int32, lane: Int32, category: str, layer: Layer, link: Column | None, arg: Int32 | None
+        self,
+        rows: Column,
+        name: Int32,
+        lane: Int32,
+        category: str,
+        layer: Layer,
+        link: Column | None,
+        arg: Int32 | None,
     ) -> None:
         """Append ``rows``, whose ``start`` and ``end`` are ns of CUPTI's clock; without a ``link`` or ``arg`` where None."""
         count = len(rows)

@@ -125,7 +125,13 @@ def _kernels(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
     sizes = [rows[f"{what}_{axis}"] for what in ("grid", "block") for axis in "xyz"]
     said = [*sizes, rows["graph_id"], rows["graph_node_id"]]
     columns.add(
-        rows, name, _streams(columns, rows), "kernel", Layer.KERNEL, rows["correlation_id"], columns.args_of(said, _launched)
+        rows,
+        name,
+        _streams(columns, rows),
+        "kernel",
+        Layer.KERNEL,
+        rows["correlation_id"],
+        columns.args_of(said, _launched),
     )
 
 
@@ -176,16 +182,16 @@ def _devices(blocks: Blocks) -> dict[int, str]:
         for kind in ("kernel", "memcpy", "memset", "graph")
         if (rows := blocks.rows.get(kind)) is not None
     ]
-    return {context: str(device) for context, device in np.unique(np.concatenate(pairs), axis=0).tolist()} if pairs else {}
+    return (
+        {context: str(device) for context, device in np.unique(np.concatenate(pairs), axis=0).tolist()} if pairs else {}
+    )
 
 
 def _overheads(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
     name = columns.names_of(rows["overhead_kind"], cupti_names.spent)
     thread = rows["object_id"].copy().view(np.dtype([("process", "<u4"), ("thread", "<u4"), ("rest", "<u4")]))["thread"]
     thread = np.where(rows["object_kind"] == OF_THREAD, thread, 0)
-    lane = columns.lanes_of(
-        [thread], lambda number: Lane(str(pid), str(number) if number else "driver", False)
-    )
+    lane = columns.lanes_of([thread], lambda number: Lane(str(pid), str(number) if number else "driver", False))
     columns.add(rows, name, lane, "overhead", Layer.RUNTIME, None, None)
 
 
