@@ -1,0 +1,256 @@
+"""Windows of the torch profiler inside another program: as long as asked, beside no other profiler, no lock held."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import teller_core.collect
+from teller_core.collect.windows.control import Window, ask
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+SHIM = Path(teller_core.collect.__file__).parent / "shim"
+
+START = """
+import json, os, sys, threading, time
+cap = os.environ["TELLER_CAPTURE_DIR"]
+def seen(name):
+    return [json.loads(line) for file in os.listdir(cap) if file.startswith("host-") and file.endswith(".jsonl")
+            for line in open(os.path.join(cap, file)) if '"name": "%s"' % name in line and line.endswith("}\\n")]
+def until(name, work=lambda: time.sleep(0.01)):
+    while not seen(name):
+        work()
+def ask(words):
+    with open(os.path.join(cap, ".asked"), "w") as file:
+        file.write(words)
+    os.replace(os.path.join(cap, ".asked"), os.path.join(cap, "PROFILE"))
+def operators():
+    (torch.ones(16, 16) @ torch.ones(16, 16)).sum()
+"""
+ENGINE = {
+    "vllm/__init__.py": '__version__ = "0.32.0"\n',
+    "vllm/v1/__init__.py": "",
+    "vllm/v1/worker/__init__.py": "",
+    "vllm/v1/worker/gpu_worker.py": """
+import torch
+class Worker:
+    def execute_model(self, scheduler_output):
+        torch.ones(8) + 1
+        return scheduler_output
+""",
+}
+
+
+def _run(tmp_path: Path, code: str, words: str = "", first: str = "import torch\n") -> subprocess.CompletedProcess[str]:
+    """Run ``code`` under the recorder, with an engine of vLLM's shape on the path, a window asked for beforehand."""
+    cap = tmp_path / "cap"
+    cap.mkdir()
+    for name, text in ENGINE.items():
+        path = tmp_path / "lib" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    if words:
+        (cap / "PROFILE").write_text(words)
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("TELLER_")}
+    variables |= {
+        "PYTHONPATH": os.pathsep.join([str(SHIM), str(tmp_path / "lib")]),
+        "TELLER_CAPTURE_DIR": str(cap),
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", first + START + code],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def _events(tmp_path: Path, name: str) -> list[dict[str, Any]]:
+    lines = [line for file in sorted((tmp_path / "cap").glob("host-*.jsonl")) for line in file.read_text().splitlines()]
+    return [event for event in map(json.loads, lines) if event["name"] == name]
+
+
+def _traces(tmp_path: Path) -> list[list[str]]:
+    """The names in every trace, in order of time."""
+    paths = sorted((tmp_path / "cap").glob("torch-*.json"))
+    return [[event.get("name", "") for event in json.loads(path.read_text())["traceEvents"]] for path in paths]
+
+
+def test_a_window_ends_after_its_steps_and_leaves_the_engine_as_it_was(tmp_path: Path) -> None:
+    code = """
+from vllm.v1.worker.gpu_worker import Worker
+before = Worker.execute_model
+ask("60 steps=5 events=100000")
+until("profile_start")
+while not seen("profile_stop"):
+    assert Worker().execute_model(7) == 7
+    time.sleep(0.02)
+print(Worker.execute_model is before)
+"""
+    done = _run(tmp_path, code)
+    assert done.stdout == "True\n", done.stderr
+    (stop,) = _events(tmp_path, "profile_stop")
+    (names,) = _traces(tmp_path)
+    assert stop["steps"] in (5, 6)
+    assert names.count("aten::add") in (5, 6)
+    assert abs(stop["events"] - len(names)) < 50
+
+
+def test_a_window_ends_after_about_so_many_events(tmp_path: Path) -> None:
+    done = _run(tmp_path, 'until("profile_stop", operators)\n', "60 events=3000")
+    assert done.returncode == 0, done.stderr
+    assert sum(stop["events"] for stop in _events(tmp_path, "profile_stop")) < 60_000
+
+
+def test_stopping_leaves_the_interpreter_lock_to_others(tmp_path: Path) -> None:
+    code = """
+import teller_shim_kineto
+assert teller_shim_kineto.can_stop_beside()
+longest, watching, before = 0, False, teller_shim_kineto.stop
+def stop(*args):
+    global watching
+    watching = True
+    try:
+        return before(*args)
+    finally:
+        watching = False
+teller_shim_kineto.stop = stop
+def watch():
+    global longest
+    last = time.monotonic_ns()
+    while True:
+        time.sleep(0.001)
+        now = time.monotonic_ns()
+        longest, last = max(longest, now - last) if watching else longest, now
+threading.Thread(target=watch, daemon=True).start()
+end = time.monotonic() + 2.5
+until("profile_start")
+while time.monotonic() < end:
+    operators()
+ask("0.01 reason=close")
+os.unlink(os.path.join(cap, "PROFILE"))
+until("profile_stop")
+print(longest)
+"""
+    done = _run(tmp_path, code, "60 reason=call")
+    assert done.returncode == 0, done.stderr
+    (stop,) = _events(tmp_path, "profile_stop")
+    assert stop["beside"] > 100_000_000
+    assert stop["cost"] < stop["beside"] / 4
+    assert int(done.stdout) < stop["beside"] / 4
+
+
+def test_with_an_untested_torch_it_is_stopped_as_torch_does_in_pieces(tmp_path: Path) -> None:
+    code = """
+torch.__version__ = "2.99.0"
+until("profile_stop", operators)
+time.sleep(0.5)
+"""
+    assert _run(tmp_path, code, "60 events=40000").returncode == 0
+    stops = _events(tmp_path, "profile_stop")
+    assert stops
+    assert {stop["beside"] for stop in stops} == {0}
+    assert all("aten::matmul" in names for names in _traces(tmp_path)[:1])
+    assert not _events(tmp_path, "hook_error")
+
+
+def test_a_profiler_of_the_program_ends_the_window_first_and_gets_all_its_own(tmp_path: Path) -> None:
+    code = """
+until("profile_start")
+operators()
+with torch.autograd.profiler.profile(use_kineto=True) as mine:
+    torch.ones(3).cos()
+mine.export_chrome_trace(sys.argv[0] + "mine.json")
+print(open(sys.argv[0] + "mine.json").read().count("aten::cos"))
+""".replace("sys.argv[0]", repr(str(tmp_path) + "/"))
+    done = _run(tmp_path, code, "60")
+    assert done.stdout == "1\n", done.stderr
+    (names,) = _traces(tmp_path)
+    assert "aten::matmul" in names
+    assert "aten::cos" not in names
+    assert not _events(tmp_path, "hook_error")
+
+
+def test_where_the_program_profiles_itself_no_window_opens(tmp_path: Path) -> None:
+    code = """
+with torch.autograd.profiler.profile(use_kineto=True) as mine:
+    ask("1")
+    until("profile_refused")
+    torch.ones(3).cos()
+print(sum(event.name == "aten::cos" for event in mine.function_events))
+"""
+    assert _run(tmp_path, code).stdout == "1\n"
+    assert [event["reason"] for event in _events(tmp_path, "profile_refused")] == ["another profiler runs"]
+    assert not _traces(tmp_path)
+
+
+def test_a_stop_that_cannot_be_seen_ends_nothing_but_the_window(tmp_path: Path) -> None:
+    code = """
+until("profile_start")
+disable = torch._C._autograd._disable_profiler
+disable()
+torch.autograd.profiler._run_on_profiler_stop()
+until("profile_lost")
+print("lives")
+"""
+    done = _run(tmp_path, code, "0.5")
+    assert done.stdout == "lives\n", done.stderr
+    assert not _traces(tmp_path)
+
+
+def test_a_fork_ends_the_window_before_the_child_exists(tmp_path: Path) -> None:
+    code = """
+until("profile_start")
+operators()
+child = os.fork()
+if not child:
+    torch.ones(3).cos()
+    os._exit(7 if torch.autograd.profiler._is_profiler_enabled else 5)
+print(os.waitpid(child, 0)[1] >> 8, len(seen("profile_stop")))
+"""
+    assert _run(tmp_path, code, "60").stdout == "5 1\n"
+    (names,) = _traces(tmp_path)
+    assert "aten::cos" not in names
+
+
+def test_processes_of_an_engine_that_compute_nothing_are_left_alone(tmp_path: Path) -> None:
+    done = _run(tmp_path, 'import vllm\nask("60")\nuntil("profile_refused")\n')
+    assert done.returncode == 0, done.stderr
+    assert [event["reason"] for event in _events(tmp_path, "profile_refused")] == ["no steps run here"]
+
+
+def test_a_window_that_was_asked_for_long_ago_is_not_opened_by_a_new_process(tmp_path: Path) -> None:
+    code = (
+        'ask("1")\nos.utime(os.path.join(cap, "PROFILE"), (1, 1))\ntime.sleep(0.5)\nask("0.2")\nuntil("profile_stop")\n'
+    )
+    assert _run(tmp_path, code).returncode == 0
+    assert len(_events(tmp_path, "profile_start")) == 1
+
+
+def test_a_trace_that_the_disk_cut_is_not_kept(tmp_path: Path) -> None:
+    code = """
+import teller_shim_profile
+for text in ("", "{", '{"traceEvents": [' + " " * 40, '{"traceEvents": []' + " " * 4 + "}\\n"):
+    path = os.path.join(cap, "x")
+    with open(path, "w") as file:
+        file.write(text)
+    print(teller_shim_profile._complete(path), os.path.exists(path))
+"""
+    assert _run(tmp_path, code, first="").stdout.splitlines() == ["False False"] * 3 + ["True True"]
+
+
+def test_the_words_of_the_control_file_are_those_that_the_recorder_reads(tmp_path: Path) -> None:
+    ask(tmp_path, Window(0.3, 7, 900, shapes=True), "signal")
+    words = (tmp_path / "PROFILE").read_text()
+    code = f"import teller_shim_profile\nprint(json.dumps(teller_shim_profile._bounds({words!r}.split())))\n"
+    bounds = {"seconds": 0.3, "steps": 7, "events": 900, "reason": "signal", "shapes": True}
+    assert json.loads(_run(tmp_path, code, first="").stdout) == bounds
+    assert time.time_ns() > (tmp_path / "PROFILE").stat().st_mtime_ns
