@@ -137,17 +137,30 @@ def _running(add: Callable[..., Parser]) -> None:
 
 
 def _doctor(add: Callable[..., Parser]) -> None:
-    doctor = add("doctor", "say what can be recorded here, how an engine is started for it, or what became of a recording")
+    doctor = add(
+        "doctor", "say what can be recorded here, how an engine is started for it, or what became of a recording"
+    )
     doctor.add_argument("recording", nargs="?", type=path, metavar="RECORDING", help="a folder that was recorded")
     doctor.add_argument(
-        "--python", type=path, metavar="PATH", help="the interpreter of the served program (default: that of its command)"
+        "--python",
+        type=path,
+        metavar="PATH",
+        help="the interpreter of the served program (default: that of its command)",
     )
     doctor.add_argument(
-        "--print", dest="engine", choices=("vllm", "sglang", "transformers"), help="how it is started without us around it"
+        "--print",
+        dest="engine",
+        choices=("vllm", "sglang", "transformers"),
+        help="how it is started without us around it",
     )
-    doctor.add_argument("--tier", choices=("T1", "T2"), default="T2", help="for requests alone, or steps too (default: T2)")
     doctor.add_argument(
-        "--door", choices=("plugin", "flags"), default="plugin", help="of vLLM: our stat logger, or its own switches alone"
+        "--tier", choices=("T1", "T2"), default="T2", help="for requests alone, or steps too (default: T2)"
+    )
+    doctor.add_argument(
+        "--door",
+        choices=("plugin", "flags"),
+        default="plugin",
+        help="of vLLM: our stat logger, or its own switches alone",
     )
     doctor.add_argument("--helm", action="store_true", help="as values of vLLM's chart")
     doctor.add_argument("--to", type=path, metavar="FOLDER", help="where records would go (default: teller-records)")

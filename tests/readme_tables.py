@@ -31,6 +31,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "compare": report.CompareReport,
     "demo": report.DemoReport,
     "job": report_recording.JobsReport,
+    "doctor": report_recording.DoctorReport,
 }
 
 

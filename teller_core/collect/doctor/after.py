@@ -1,0 +1,215 @@
+"""What became of a recording: empty, cut, stalled, hooks off, parts dropped, windows without kernels; and what to do."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from teller_core.collect.doctor.checks import no, note, partly, yes
+from teller_core.collect.doctor.glance import Glance, footers, glance
+from teller_core.data.report_recording import DoctorCheck, DoctorReport
+from teller_core.errors import FormatError, InputError
+
+STALLED_NS = 10_000_000_000
+"""No step of an engine that has requests takes so long, but for a first one that compiles."""
+GAP_NS = 2_000_000_000
+"""Twenty samples that were not taken."""
+ARRIVED = ("request.received", "request.arrived", "request.added", "request.queued", "cb.add_request")
+ENDED = ("request.finished", "request.aborted", "request.ended")
+MOST_ABOUT = 1 << 22
+
+
+def examine_recording(folder: Path) -> DoctorReport:
+    """The checks of the recording in ``folder``. It may still be going on.
+
+    Errors: InputError where it is none, FormatError for one that describes itself in no JSON.
+    """
+    about = _about(folder)
+    try:
+        seen = glance(folder / "cap")
+        checks = [
+            _end(about, folder),
+            *_content(about, seen),
+            *_parts(about, seen),
+            *_losses(about, seen),
+            *_windows(about, folder / "cap", seen),
+            *_samples(folder),
+        ]
+    except OSError as error:
+        why = f"it cannot be read ({(error.strerror or 'no reason given').lower()})"
+        raise InputError(folder.name, why, "Ask its owner to let you") from None
+    return DoctorReport(subject="recording", name=folder.name, checks=checks)
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """``bundle.json``; an empty one where only the stat logger wrote here, without us as the parent."""
+    path = folder / "bundle.json"
+    try:
+        if path.stat().st_size > MOST_ABOUT:
+            raise FormatError(path.name, "it is no description of a recording", "Record again")
+        about = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        if any(folder.glob("cap/host-*.jsonl")):
+            return {}
+        raise InputError(
+            folder.name, "it is no recording: it holds no bundle.json", "Name the folder that `capture` wrote"
+        ) from None
+    except OSError as error:
+        raise InputError(path.name, (error.strerror or "it cannot be read").lower(), "Name another folder") from None
+    except ValueError:
+        raise FormatError(path.name, "it is no JSON", "Import the folder: what its processes wrote is whole") from None
+    if not isinstance(about, dict):
+        raise FormatError(path.name, "it is no description of a recording", "Record again")
+    return cast("dict[str, Any]", about)
+
+
+def _end(about: Mapping[str, Any], folder: Path) -> DoctorCheck:
+    if not _whole(about, "stop_ns"):
+        pid = _whole(about, "pid")
+        if pid and Path(f"/proc/{pid}").exists():
+            return note("end", "it is still going on", "Ask again when it has ended")
+        told = "the recorder was ended before it could close it: what was written up to then is there"
+        return partly("end", told, f"Import it as it is: teller import {folder.name}")
+    status = about.get("exit")
+    if isinstance(status, int) and status < 0:
+        return note("end", f"the command was ended by signal {-status}")
+    if isinstance(status, int) and status > 0:
+        return note("end", f"the command ended with status {status}", "Look into the end of server.log")
+    return yes("end", "the command ended well, and the recording was closed")
+
+
+def _content(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
+    names = seen.names
+    steps = names["vllm.schedule"] + names["cb.prepare"] or names["stats.S"]
+    came = max((names[name] for name in ARRIVED), default=0)
+    gone = max(max((names[name] for name in ENDED), default=0), names["stats.F"])
+    if not seen.files:
+        told = "no process wrote anything: the command started no Python that heard of the recorder"
+        yield no("requests", told, "Check that it does not clear PYTHONPATH, nor run Python with -E, -I or -S")
+        return
+    if not came and not gone:
+        engine = about.get("engine")
+        why = "no request came" if engine else "no engine that is known ran"
+        ask = "Send requests while it records" if engine else "See teller doctor for which engines are known"
+        yield no("requests", why, ask)
+    else:
+        yield yes("requests", f"{max(came, gone):,} came, {gone:,} of them ended")
+        if not steps:
+            yield no("steps", "none was recorded", "See what is off below; why a request was slow needs its steps")
+        else:
+            yield yes("steps", f"{steps:,}")
+    yield from _stall(about, seen, came - gone)
+
+
+def _stall(about: Mapping[str, Any], seen: Glance, waiting: int) -> Iterator[DoctorCheck]:
+    """An engine that had requests and made no step until the end."""
+    end = _whole(about, "stop_ns")
+    still = end - seen.last_step
+    if waiting > 0 and end and seen.last_step and still > STALLED_NS:
+        told = f"the last {still / 1e9:,.0f} s held no step, while {waiting:,} requests had not ended"
+        yield partly("stall", told, "Ask why of one of these; see where its processes waited")
+
+
+def _parts(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
+    """What was off, by the recorder's word and by that of the hooks."""
+    off = about.get("off")
+    for part, why in cast("dict[str, Any]", off).items() if isinstance(off, dict) else ():
+        if why not in ("only vLLM has it", "it was declined"):
+            yield note(f"{str(part)[:32]}", f"off: {str(why)[:200]}")
+    disabled = {
+        (str(row.get("package", ""))[:64], str(row.get("version", ""))[:32])
+        for row in seen.rare
+        if row.get("name") == "hooks_disabled"
+    }
+    for package, version in sorted(disabled):
+        told = f"off in {package} {version}: not a version that they were tested on, or not as it was there"
+        yield partly("hooks", told, "See teller doctor for the versions that are known")
+    errors: Counter[tuple[str, str]] = Counter()
+    for row in seen.rare:
+        if row.get("name") == "hook_error" and isinstance(row.get("count"), int):
+            key = (str(row.get("mod", ""))[:64], str(row.get("err", ""))[:64])
+            errors[key] = max(errors[key], row["count"])
+    if errors:
+        told = ", ".join(f"{mod or 'a hook'} {err} ({count:,})" for (mod, err), count in errors.most_common(3))
+        yield partly("hooks", f"failed and went unnoticed by the service: {told}", "Report it as an issue")
+
+
+def _losses(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
+    ring = _table(about, "ring")
+    dropped = {
+        name: cast("dict[str, Any]", gone) for name, gone in _table(ring, "dropped").items() if isinstance(gone, dict)
+    }
+    if dropped:
+        size = sum(_whole(gone, "bytes") for gone in dropped.values())
+        most = _whole(ring, "most_bytes") >> 20
+        told = f"the oldest {size >> 20:,} MB of {len(dropped)} files were dropped, to keep within {most:,} MB"
+        yield partly("bound", told, "Record for a shorter time, or allow more with --most-mb or --most-minutes")
+    lost = {name: _whole(_table(about, "lost"), name) for name in ("samples", "bundle")}
+    lost["stat logger"] = _whole(seen.cost, "lost")
+    if any(lost.values()):
+        told = "the disk refused " + ", ".join(f"{count:,} ({name})" for name, count in lost.items() if count)
+        yield partly("disk", told, "Record where there is room")
+    if seen.cut:
+        yield note(
+            "last lines",
+            f"cut in {', '.join(seen.cut[:3])}{' and more' if len(seen.cut) > 3 else ''}: a process was killed",
+        )
+
+
+def _windows(about: Mapping[str, Any], cap: Path, seen: Glance) -> Iterator[DoctorCheck]:
+    listed = about.get("windows")
+    asked = len(cast("list[Any]", listed)) if isinstance(listed, list) else 0
+    made = sum(1 for _ in cap.glob("torch-*.json*"))
+    gpu = list(footers(cap))
+    if asked and not made and not gpu:
+        refused = [str(row.get("reason", ""))[:100] for row in seen.rare if row.get("name") == "profile_refused"]
+        why = f": {refused[0]}" if refused else ", as no process had torch, or none made a step"
+        yield no("windows", f"{asked} asked for, none was made{why}", "Ask while requests run")
+    elif made:
+        yield yes("windows", f"{made} traces of torch's profiler, of {asked or made} asked for")
+    if lost := seen.names["profile_lost"]:
+        yield partly("windows", f"{lost} were lost: no whole trace was written", "Ask for a shorter one")
+    if gpu:
+        yield _gpu([footer for _, footer in gpu])
+
+
+def _gpu(told: list[dict[str, Any] | None]) -> DoctorCheck:
+    part, whole = "GPU windows", [footer for footer in told if footer is not None]
+    empty = sum(_whole(footer, "kernels") == 0 for footer in whole)
+    dropped = sum(_whole(footer, name) for footer in whole for name in ("dropped", "late"))
+    if empty:
+        reasons = sorted({str(footer.get("reason", ""))[:32] for footer in whole if _whole(footer, "kernels") == 0})
+        said = f"{empty} of {len(told)} hold no kernel ({', '.join(reasons)})"
+        return no(part, said, "Ask while requests run; another client of CUPTI takes all")
+    if dropped or len(whole) < len(told):
+        said = f"{len(told)}, {len(told) - len(whole)} of them cut, {dropped:,} records dropped"
+        return partly(part, said, "Ask for a shorter window")
+    return yes(part, f"{len(told)}, {sum(_whole(footer, 'kernels') for footer in whole):,} kernels")
+
+
+def _samples(folder: Path) -> Iterator[DoctorCheck]:
+    """Whether the recorder itself was held up: then the machine was short of processors."""
+    times: list[int] = []
+    for path in sorted(folder.glob("samples*.jsonl")):
+        with path.open("rb") as file:
+            for line in file:
+                head = line[:40].partition(b'"t":')[2].strip().split(b",")[0]
+                if head.isdigit():
+                    times.append(int(head))
+    times.sort()
+    gaps = [after - before for before, after in pairwise(times) if after - before > GAP_NS]
+    if gaps:
+        told = f"none for {max(gaps) / 1e9:,.1f} s at the longest: the recorder itself got no processor, or the machine slept"
+        yield note("samples", told)
+
+
+def _table(about: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = about.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _whole(about: Mapping[str, Any], name: str) -> int:
+    value = about.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
