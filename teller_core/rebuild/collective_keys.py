@@ -96,9 +96,15 @@ def _by_recorder(calls: Sequence[Call], facts: Sequence[CollectiveFact]) -> list
         used = max(used, k)
         fact = facts[k] if near and _one_kind(call, facts[k]) else None
         size = len(fact.members) or fact.size if fact else 0
-        key = Key(f"group {fact.group}", fact.sequence, 0, size, "recorder") if fact else call.key
+        key = Key(_label_of(fact), fact.sequence, 0, size, "recorder") if fact else call.key
         found.append(call._replace(key=key))
     return sorted(found, key=lambda call: (call.start, call.row))
+
+
+def _label_of(fact: CollectiveFact) -> str:
+    """That of the calls which its recorder timed, where it did: the same collective may be in the trace of one rank alone."""
+    kind = kind_of(fact.name) if fact.timed else None
+    return f"group {fact.group} {kind.name}" if kind else f"group {fact.group}"
 
 
 def _one_kind(call: Call, fact: CollectiveFact) -> bool:

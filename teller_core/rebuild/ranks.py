@@ -129,8 +129,14 @@ def facts_by_rank(recording: Recording, ranked: Ranked) -> dict[int, list[Collec
     for i, (rank, where) in enumerate(zip(ranked.ranks, ranked.places, strict=True)):
         own = notes.get(where) or (loose.get(rank.rank) if holders[rank.rank] == 1 else None)
         if own:
-            found[i] = sorted(own.values(), key=lambda fact: fact.time)
+            found[i] = sorted(_told_once(list(own.values())), key=lambda fact: fact.time)
     return found
+
+
+def _told_once(facts: Sequence[CollectiveFact]) -> list[CollectiveFact]:
+    """``facts`` without those of groups of which another recorder also tells how long each call took."""
+    timed = {fact.group for fact in facts if fact.timed}
+    return [fact for fact in facts if fact.timed or fact.group not in timed]
 
 
 def _once(ranked: Ranked) -> list[tuple[Place, Rank]]:
