@@ -101,6 +101,7 @@ LOSSES: Mapping[str, Loss] = {
     "missing_fields": Loss("kinds of counts that this version of the engine does not have", STEPS),
     "overwritten_before_dump": Loss("collectives that a ring had overwritten before it was written out", CLOCKS),
     "requests_without_id": Loss("requests in a log that cannot be told from one another", REQUESTS),
+    "recording_lost": Loss("lines of a recording that the disk did not take, dropped", COUNTERS),
     "recording_open": Loss("recordings that nobody closed: their recorder was ended, or still runs", COUNTERS),
     "ring_dropped": Loss("pieces of the recording dropped to keep its bounds in bytes and time", FILES),
     "segments_dropped": Loss("oldest parts of a recording, dropped to keep within its bound", STEPS),

@@ -24,7 +24,7 @@ def sniff(head: bytes) -> bool:
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """The engine. Problems: ``ring_dropped`` (pieces that its bounds took), ``recording_open`` (nobody closed it),
-    ``recorder_lost`` (lines that the disk did not take). Errors: FormatError where it is no JSON object; LimitError.
+    ``recording_lost`` (lines that the disk did not take). Errors: FormatError where it is no JSON object; LimitError.
     """
     row = json_object(read_whole(path, MAX_BYTES))
     if row is None:
@@ -42,6 +42,6 @@ def _losses(found: Found, row: Mapping[str, Any]) -> None:
     if dropped:
         found.problems["ring_dropped"] = dropped
     if lost:
-        found.problems["recorder_lost"] = lost
+        found.problems["recording_lost"] = lost
     if "stop_ns" not in row:
         found.problems["recording_open"] = 1
