@@ -57,7 +57,9 @@ def _compiling(progress: Told) -> AbstractContextManager[None]:
 def _nest(trace: Trace) -> Tree:
     from teller_core.rebuild.nest import nest
 
-    return nest(trace)
+    given = [trace]
+    del trace  # nesting lets the columns go as it moves them, unless somebody else holds them
+    return nest(given.pop())
 
 
 def _rebuild(recording: Recording, trees: Sequence[Tree], capture_id: str, name: str) -> Capture:

@@ -6,7 +6,7 @@ time, and reads them back when they are used.
 """
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, cast
 
@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from teller_core.data.means import within_means
 
-LONG = 3 << 20
-"""Rows above which a column is kept in a file: below, an import takes some 700 MB at most, and files would only cost time."""
+LONG = 6 << 20
+"""Rows above which a column is kept in a file: below, an import takes some 800 MB at most, and files would only cost time."""
+PIECE = 1 << 17
+"""Rows made at a time, so that what they are made from need not be as long as they are."""
 
 Column = npt.NDArray[Any]
 
@@ -26,7 +28,21 @@ def kept(column: Column) -> Column:
     return column if len(column) <= LONG else mapped(spool([column]), column.dtype)
 
 
-def spool(parts: Sequence[Column], file: BinaryIO | None = None) -> BinaryIO:
+def taken(table: Column, index: Column) -> Column:
+    """``table[index]``, :func:`kept`. Indices, which may be negative, must lie within ``table``: that is not looked at."""
+    if len(index) > LONG:
+        return mapped(spool(_taken(table, index)), table.dtype)
+    found = np.empty(len(index), dtype=table.dtype)
+    for low in range(0, len(index), PIECE):
+        np.take(table, index[low : low + PIECE], out=found[low : low + PIECE], mode="wrap")
+    return found
+
+
+def _taken(table: Column, index: Column) -> Iterator[Column]:
+    return (np.take(table, index[low : low + PIECE], mode="wrap") for low in range(0, len(index), PIECE))
+
+
+def spool(parts: Iterable[Column], file: BinaryIO | None = None) -> BinaryIO:
     """A file with ``parts`` one after another, behind what ``file`` holds already. Errors: OutOfRoom for a full disk."""
     with within_means("a long trace"):
         behind = cast(BinaryIO, TemporaryFile(prefix="teller-")) if file is None else file  # noqa: SIM115 - `mapped` closes it

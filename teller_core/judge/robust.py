@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from teller_core.data.long_columns import taken
 from teller_core.data.table import Float64, Int32, Int64
 
 UInt64 = npt.NDArray[np.uint64]
@@ -56,9 +57,11 @@ def grouped(group: Int32 | Int64, value: Float32, groups: int) -> Grouped:
 def medians(group: Int32 | Int64, value: Float32, groups: int) -> tuple[Float64, Float64, Int64]:
     """The median, the robust standard deviation (from the median absolute deviation) and the count of every group."""
     ranked = grouped(group, value, groups)
-    median = ranked.quantile(0.5)
-    apart = np.abs(value - median.astype(np.float32)[group])
-    return median, grouped(group, apart, groups).quantile(0.5) * NORMAL_MAD, ranked.count
+    median, count = ranked.quantile(0.5), ranked.count
+    del ranked
+    apart = taken(median.astype(np.float32), group)
+    np.abs(np.subtract(value, apart, out=apart), out=apart)
+    return median, grouped(group, apart, groups).quantile(0.5) * NORMAL_MAD, count
 
 
 def factorize(key: UInt64) -> tuple[Int32, Int32, Int32]:
@@ -72,9 +75,11 @@ def factorize(key: UInt64) -> tuple[Int32, Int32, Int32]:
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32)
     bits = np.uint64(max(1, (len(key) - 1).bit_length()))
     mask = (np.uint64(1) << bits) - np.uint64(1)
-    packed = (key & ~mask) | np.arange(len(key), dtype=np.uint64)
+    packed = key & ~mask
+    packed |= np.arange(len(key), dtype=np.uint64)
     packed.sort()
-    order = (packed & mask).astype(np.int32)
+    order = np.empty(len(key), dtype=np.int32)
+    np.bitwise_and(packed, mask, out=order, casting="unsafe")
     packed &= ~mask
     begins = np.ones(len(key), dtype=np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=begins[1:])

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from teller_core.data.long_columns import Column, kept, let_go
+from teller_core.data.long_columns import Column, kept, let_go, taken
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import NO_LINK, Layer, Trace
 from teller_core.data.tree import ROOT, Tree
@@ -47,9 +47,12 @@ def nest(trace: Trace) -> Tree:
     nesting.attach(link, start, order, hosts, after, keys, calls, np.zeros(hosts + 2, np.int64), launched, room)
     row, parent, stop = spare, _empty(len(trace)), _empty(len(trace))
     nesting.place(order, hosts, over, room[:3], after, row, parent, stop)
-    del order, over, after, until, heap, keys, calls, room, launched
+    del order, over, after, until, heap, keys, calls, room, launched, start, dur, link, layer
     parent, stop = kept(parent), kept(stop)
-    return Tree(_permuted(trace, row), parent, stop, int(crossings), int(unlaunched))
+    columns: dict[str, Column] = {name: getattr(trace, name) for name in COLUMNS}
+    bare = replace(trace, **{name: column[:0].copy() for name, column in columns.items()})
+    del trace  # whoever gave it away needs no more of a column than what is moved already
+    return Tree(_permuted(bare, columns, row), parent, stop, int(crossings), int(unlaunched))
 
 
 def _empty(rows: int) -> Int32:
@@ -71,11 +74,12 @@ def _call_table(trace: Trace) -> tuple[Int64, Int32]:
     return np.zeros(slots, dtype=np.int64), np.full(slots, ROOT, dtype=np.int32)
 
 
-def _permuted(trace: Trace, row: Int32) -> Trace:
-    return replace(trace, **{name: _taken(getattr(trace, name), row) for name in COLUMNS})
+def _permuted(bare: Trace, columns: dict[str, Column], row: Int32) -> Trace:
+    """``bare`` with ``columns``, which are used up, in the order of ``row``."""
+    return replace(bare, **{name: _moved(columns.pop(name), row) for name in COLUMNS})
 
 
-def _taken(column: Column, row: Int32) -> Column:
-    taken = kept(column[row])
-    let_go(column, taken)
-    return taken
+def _moved(column: Column, row: Int32) -> Column:
+    moved = taken(column, row)
+    let_go(column, moved)
+    return moved

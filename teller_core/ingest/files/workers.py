@@ -153,7 +153,7 @@ def read_here(task: Task, nest: Nest | None, progress: Progress | None) -> Read:
         return Read(Found(), refusal=error)
     if nest is None:
         return Read(found)
-    trees = [nest(trace) for trace in found.traces]
+    trees = [nest(found.traces.pop(0)) for _ in range(len(found.traces))]  # none is held twice as it is and nested
     found.traces = [tree.trace for tree in trees]
     return Read(found, trees)
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.data.long_columns import LONG, kept, let_go, mapped, spool
+from teller_core.data.long_columns import LONG, Column, let_go, mapped, spool, taken
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import Lane, Layer, Trace
 from teller_core.errors import FormatError, LimitError
@@ -24,7 +24,6 @@ from teller_core.ingest.scanning.tokens import Bytes
 
 BLOCK_ROWS = 1 << 18
 MAX_CATEGORIES = 255
-Column = npt.NDArray[Any]
 
 KINDS = {
     "M": "metadata", "s": "flow", "t": "flow", "f": "flow", "C": "counter", "i": "instant", "I": "instant", "B": "begin",
@@ -56,9 +55,8 @@ class Collected:
     """What a scan has found so far. The arrays are those of :func:`scan.scan`."""
 
     rows: tuple[Column, ...] = field(default_factory=_new_rows)
-    blocks: list[tuple[Column, ...]] = field(default_factory=list[tuple[Column, ...]])
     files: list[BinaryIO] = field(default_factory=list[BinaryIO])
-    """One a column with the blocks that were written out, once there are too many to hold."""
+    """One a column with the rows that were written out, once there are too many to hold."""
     written: int = 0
     state: Int64 = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
     kinds: Int64 = field(default_factory=lambda: np.zeros(256, dtype=np.int64))
@@ -76,7 +74,7 @@ class Collected:
     @property
     def complete(self) -> int:
         """Complete events kept so far."""
-        return self.written + len(self.blocks) * BLOCK_ROWS + int(self.state[2])
+        return self.written + int(self.state[2])
 
     def scan(self, data: Bytes, low: int, high: int) -> tuple[int, int]:
         """Go on with ``data[low:high]``; returns as :func:`scan.scan` does."""
@@ -87,11 +85,8 @@ class Collected:
 
     def make_room(self, record: int) -> None:
         """Enlarge whatever a record of up to ``record`` bytes may have found full."""
-        if self.state[2] == BLOCK_ROWS:
-            self.blocks.append(self.rows)
-            self.rows, self.state[2] = _new_rows(), 0
-            if len(self.blocks) * BLOCK_ROWS > LONG:
-                self._write_out()
+        if self.state[2] == len(self.rows[0]):
+            self._make_rows()
         self.names, self.args = grown(self.names, record), grown(self.args, record)
         self.recent = _longer(self.recent, len(self.names[2]), -1)
         self.streams = _longer(self.streams, len(self.args[2]), 0)
@@ -99,33 +94,44 @@ class Collected:
             self.lane_slots, self.lane_keys = scanner.grown_lanes(self.lane_keys)
 
     def columns(self) -> list[Column]:
-        """The columns start, dur, name, lane, link, arg of all rows. Empties the blocks as it goes: may be called once."""
-        self.blocks.append(tuple(column[: int(self.state[2])] for column in self.rows))
-        kinds = [column.dtype for column in self.rows]
-        self.rows = ()
+        """The columns start, dur, name, lane, link, arg of all rows. Takes them away: may be called once."""
+        rows, self.rows = self.rows, ()
         if self.files:
-            self._write_out()
-            return [mapped(file, kind) for file, kind in zip(self.files, kinds, strict=True)]
-        blocks = [list(block) for block in self.blocks]
-        self.blocks = []
-        whole_columns: list[Column] = []
-        for _ in kinds:
-            parts = [block.pop(0) for block in blocks]
-            whole_columns.append(np.concatenate(parts) if len(parts) > 1 else parts[0].copy())
-        return whole_columns
+            self._write_out(rows)
+            return [mapped(file, column.dtype) for file, column in zip(self.files, rows, strict=True)]
+        for column in rows:
+            column.resize(int(self.state[2]), refcheck=False)  # in place: only this object has it
+        return list(rows)
 
-    def _write_out(self) -> None:
-        """Append the blocks to the files of their columns."""
-        files = self.files or [None] * len(self.blocks[0])
-        columns = zip(*self.blocks, strict=True)
-        self.files = [spool(parts, file) for parts, file in zip(columns, files, strict=True)]
-        self.written += sum(len(block[0]) for block in self.blocks)
-        self.blocks = []
+    def _make_rows(self) -> None:
+        """Room for further rows: for as many as are held in memory, then, when these are written out, a block at a time.
+
+        The system gives memory when it is first used, so that room which stays empty costs nothing.
+        """
+        full = self.rows
+        if self.files or len(full[0]) > LONG:
+            self._write_out(full)
+            self.rows, self.state[2] = _new_rows(), 0
+        else:
+            self.rows = tuple(_roomier(column, LONG + 1) for column in full)
+
+    def _write_out(self, rows: Sequence[Column]) -> None:
+        """Append the rows to the files of their columns."""
+        count = int(self.state[2])
+        files = self.files or [None] * len(rows)
+        self.files = [spool([column[:count]], file) for column, file in zip(rows, files, strict=True)]
+        self.written += count
 
 
 def new_collected() -> Collected:
     """An empty collection."""
     return Collected()
+
+
+def _roomier(column: Column, length: int) -> Column:
+    roomier = np.empty(max(length, 2 * len(column)), dtype=column.dtype)
+    roomier[: len(column)] = column
+    return roomier
 
 
 def _longer(column: Column, length: int, fill: int) -> Column:
@@ -176,12 +182,12 @@ def trace_of(collected: Collected, header: dict[str, Any], file: str) -> Trace:
     texts = [_decoded(raw, file) for raw in strings(collected.names)]
     lanes, lane_of, categories, category_of, kind_of = _lane_tables(collected, texts, file)
     names, name_to = _merged(texts, _used(name, len(texts)))
-    name = kept(name_to[name])
+    name = taken(name_to, name)
     args, arg_to = _merged_args(collected.args, arg)
     unix = bool(base) or 2 * int(np.count_nonzero(start >= EPOCH_NS)) > len(start)
     events = np.bincount(key, minlength=len(lane_of))
-    lane, arg = kept(lane_of[key]), kept(arg_to[arg])
-    category, layer = kept(category_of[key]), kept(layers(kind_of, key, communicates(names), name))
+    lane, arg, category = taken(lane_of, key), taken(arg_to, arg), taken(category_of, key)
+    layer = layers(kind_of, key, communicates(names), name)
     let_go(start, dur, name, lane, category, layer, link, arg)
     return Trace(
         start=start,

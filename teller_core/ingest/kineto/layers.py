@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from teller_core.data.long_columns import PIECE, kept
 from teller_core.data.table import Int32, UInt8
 from teller_core.data.trace import Layer
 from teller_core.ingest.lanes import Place
@@ -45,7 +46,7 @@ _BEGINS = (Layer.ENGINE, Layer.OPERATOR, Layer.KERNEL)
 
 
 def layers(of_lane: list[tuple[Layer, Place]], lane: Int32, flag: UInt8, name: Int32) -> UInt8:
-    """uint8 :class:`Layer` of each row: that of its category, COMMUNICATION where the name says so.
+    """uint8 :class:`Layer` of each row, :func:`kept`: that of its category, COMMUNICATION where the name says so.
 
     Python frames and runtime calls stay what they are, whatever they are named after; so do annotations on a device, or
     one collective would stand on a stream's work twice.
@@ -56,4 +57,8 @@ def layers(of_lane: list[tuple[Layer, Place]], lane: Int32, flag: UInt8, name: I
         table[0, i] = layer
         table[1, i] = Layer.COMMUNICATION if layer in _SPEAKS else layer
         table[2, i] = Layer.COMMUNICATION if layer in _BEGINS and not device_note else layer
-    return table.reshape(-1)[flag[name].astype(np.int32) * np.int32(len(of_lane)) + lane]
+    found, begin = np.empty(len(lane), dtype=np.uint8), flag.astype(np.int32) * np.int32(len(of_lane))
+    for low in range(0, len(lane), PIECE):
+        part = slice(low, low + PIECE)
+        np.take(table, begin[name[part]] + lane[part], out=found[part], mode="wrap")
+    return kept(found)
