@@ -14,6 +14,8 @@ from typing import Any
 REMEMBERED = 1_000
 ENOUGH = 50
 """Requests that must be known before one is called slow: of fewer, the 99th percentile is their slowest."""
+FORGOTTEN_NS = 600_000_000_000
+"""After so long without a first token its caller is gone, and its end was not seen."""
 MOST_OPEN = 20_000
 """Requests that are followed at once. Of more, the oldest are let go: they may have ended unseen."""
 
@@ -44,6 +46,7 @@ class Usual:
 class _Open:
     received: int
     first: int | None = None
+    told: bool = False
 
 
 @dataclass
@@ -61,11 +64,8 @@ class Watched:
         if not isinstance(request, str):
             return None
         match row["name"]:
-            case "request.received":
-                self.seen += 1
-                self.going[request] = _Open(row["t"])
-                if len(self.going) > MOST_OPEN:
-                    self.going.popitem(last=False)
+            case "request.received" | "request.added":
+                self._received(request, row)
             case "request.first_token":
                 return self._first(request, row["t"])
             case "request.finished":
@@ -81,7 +81,23 @@ class Watched:
         limit = self.first_token.limit()
         if limit is None:
             return None
-        return next((rid for rid, one in self.going.items() if one.first is None and now - one.received > limit), None)
+        waiting = ((rid, now - one.received) for rid, one in self.going.items() if one.first is None and not one.told)
+        return next((rid for rid, waited in waiting if limit < waited < FORGOTTEN_NS), None)
+
+    def tell(self, request: str) -> None:
+        """Name ``request`` as overdue no more: one that never ends would be so for ever."""
+        if request in self.going:
+            self.going[request].told = True
+
+    def _received(self, request: str, row: Mapping[str, Any]) -> None:
+        """vLLM says when a request came with the id that it got later."""
+        if request in self.going:
+            return
+        self.seen += 1
+        came = row.get("at")
+        self.going[request] = _Open(came if isinstance(came, int) else row["t"])
+        if len(self.going) > MOST_OPEN:
+            self.going.popitem(last=False)
 
     def _first(self, request: str, when: int) -> str | None:
         one = self.going.get(request)

@@ -86,7 +86,9 @@ class Watch:
         ask(self._cap, self._plan.window, reason)
         self._known = asked_in(self._cap)
         self._last, self._count = now, self._count + 1
-        return [*asked, Asked(now, reason, slow if reason == "slow" and slow else "", self._plan.window)]
+        request = slow if reason == "slow" and slow else ""
+        self._watched.tell(request)
+        return [*asked, Asked(now, reason, request, self._plan.window)]
 
     def _rest(self, reason: str) -> int:
         """ns that must have passed since the last window: what a person or the plan asks for waits only for its end."""

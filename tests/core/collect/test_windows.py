@@ -158,9 +158,26 @@ def test_a_request_that_still_waits_is_slow_before_it_ends_and_its_window_rests_
     (asked,) = watch.poll(now + 101 * MS)
     assert (asked.reason, asked.request) == ("slow", "late")
     assert asked.record()["request"] == "late"
+    _write(tmp_path / "host-1.jsonl", [("received", "later", now + S, None)])
     assert watch.poll(now + 59 * S) == []
     assert watch.refused == 0
-    assert len(watch.poll(now + 61 * S)) == 1
+    assert [one.request for one in watch.poll(now + 62 * S)] == ["later"]
+
+
+def test_a_request_that_never_ends_opens_one_window_only(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, Plan(slow=True), start=0)
+    now = _usual(tmp_path)
+    _write(tmp_path / "host-1.jsonl", [("received", "lost", now, None)])
+    opened = [one for after in range(1, 1200) for one in watch.poll(now + after * S)]
+    assert [one.request for one in opened] == ["lost"]
+
+
+def test_where_the_engine_names_a_request_later_its_wait_counts_from_its_arrival(tmp_path: Path) -> None:
+    watched = Watched()
+    watched.take({"name": "request.added", "rid": "cmpl-1-0-ab", "t": 900, "at": 100, "front": "cmpl-1"})
+    watched.take({"name": "request.added", "rid": "cmpl-2-0-ab", "t": 900})
+    assert [one.received for one in watched.going.values()] == [100, 900]
+    assert watched.seen == 2
 
 
 def test_of_few_requests_none_is_slow(tmp_path: Path) -> None:
