@@ -1,5 +1,6 @@
 """Where a request's time went, by phase: disjoint in time and summing to the whole (DESIGN rule 4)."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ FRONT = "from the server's receipt to the engine's"
 PLACED = "as lines tell it, or durations if each token was sent on at once"
 """Without steps, durations of spans tell how long the engine had it, and not how much of the rest was before and after."""
 
+SERVERS_OWN = "what remains: the server's own time, of which nothing was recorded"
+
 
 class _Colored(NamedTuple):
     phase: str
@@ -53,13 +56,19 @@ def phases(case: Case, life: Life, low: int, high: int) -> list[Part]:
     layers = [_stall(case), *_evictions(life), _transfer(case, life), *_own(case, life), *_zones(case, life)]
     painted = paint(low, high, [layer.time or EMPTY for layer in layers])
     total: dict[str, int | None] = dict.fromkeys(PHASES)
-    source = {"unexplained": "what remains"}
+    source = {"unexplained": _remains(layers, life)}
     for layer, ns in zip(layers, painted, strict=False):
         if layer.time is not None:
             total[layer.phase] = (total[layer.phase] or 0) + ns
         source.setdefault(layer.phase, layer.source)
     total["unexplained"] = painted[-1]
     return [_part(phase, total[phase], source[phase]) for phase in PHASES]
+
+
+def _remains(layers: Sequence[_Colored], life: Life) -> str:
+    """What the rest is made of: the server's own time where nothing but its receipt is known of it."""
+    dark = all(layer.time is None for layer in layers if layer.phase not in ("before_server", "capture_stall"))
+    return SERVERS_OWN if dark and life.received != UNKNOWN else "what remains"
 
 
 def _part(phase: str, ns: int | None, source: str) -> Part:

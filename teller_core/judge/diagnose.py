@@ -120,6 +120,7 @@ def judge(
         not_seen=_not_seen(view, answers),
         ranks=shares,
         ranks_note=note,
+        finish_reason=table.finish_reason[request] or None,
     )
 
 
@@ -253,19 +254,19 @@ def _resources(view: Scene, earlier: WhyReport | None) -> list[Part]:
 
 
 def _not_seen(view: Scene, answers: Answers) -> list[str]:
-    """What was not recorded and could matter."""
+    """What was not recorded and could matter, in the order of tiers: what is cheapest to record first."""
     case, request = view.case, view.life.request
     gaps = [
-        (view.life.mapping == Mapping.UNKNOWN, view.life.dark),
-        (not view.profiled, "a profile of its steps: operators and kernels"),
-        (0 < view.profiled < len(view.life.step), "a profile of all of its steps"),
-        (not view.counted("run_queue_wait_ns"), "waiting for a processor: no scheduler counters were sampled"),
-        (not view.counted("pressure_io_some_us"), "waiting for storage: no pressure counters were sampled"),
-        (not case.capture.pauses.kind, "pauses of the processes, as collections"),
         (int(case.capture.requests.client_start[request]) == UNKNOWN, "what the caller measured"),
         (view.life.received == UNKNOWN, "when the front end received it"),
-        (view.life.coarse, "its times more finely than in whole seconds"),
         (not case.capture.lines.rule, "log lines"),
+        (view.life.coarse, "its times more finely than in whole seconds"),
+        (view.life.mapping == Mapping.UNKNOWN, view.life.dark),
+        (not case.capture.pauses.kind, "pauses of the processes, as collections"),
+        (not view.counted("run_queue_wait_ns"), "waiting for a processor: no scheduler counters were sampled"),
+        (not view.counted("pressure_io_some_us"), "waiting for storage: no pressure counters were sampled"),
+        (not view.profiled, "a profile of its steps: operators and kernels"),
+        (0 < view.profiled < len(view.life.step), "a profile of all of its steps"),
     ]
     reasons = [f"{name}: {why}" for name, why in answers.why.items() if name not in ("value", "over_slo")]
     lost = [f"lost in reading: {what}" for what in losses.told(_lost(view))]

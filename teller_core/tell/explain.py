@@ -45,6 +45,16 @@ MOST_CHECKS = 4
 ACRONYMS = {"gc": "GC", "cpu": "CPU", "io": "I/O", "kv": "KV", "jit": "JIT", "dp": "DP", "hw": "hardware", "moe": "MoE"}
 COUNTED = ("times", "requests", "steps", "spans", "ranks", "collectives", "tokens", "lines")
 """Units that the name of what is counted says already."""
+MOST_MISSING = 2
+"""Things to record that are named: the next ones."""
+COARSE = "its times more finely than in whole seconds"
+"""How a report says that its times are those of a coarse log."""
+OF_ENGINE = frozenset({"front_end", "queue", "own_prefill", "decode"})
+"""Phases that only the engine's own word on the request, or its steps, tell."""
+UNCOUNTED = ("waiting for", "pauses of")
+"""How a report's words for what nobody counted or noted about processes begin."""
+SCHEDULER = 3
+"""The tier of recorded decisions."""
 FREE_TEXT = frozenset({"explanation", "next_checks", "untrusted_text", "not_seen", "against", "fix", "reason"})
 
 
@@ -167,11 +177,31 @@ def _checks(report: WhyReport) -> list[str]:
     checks = [cause(finding.cause).next_check for finding in report.findings]
     if report.value_ms is None:
         checks.append("Record when requests begin and end: request spans, or a caller's records")
-    if report.verdict == "could_not_tell" and report.not_seen:
-        checks.append(f"Record what was not seen: {'; '.join(report.not_seen[:3])}")
+    if report.verdict == "could_not_tell":
+        checks += list(_missing(report))[:MOST_MISSING]
     if report.verdict == "typical_here":
         checks.append("Compare with a capture of better times, or with the service's limits: its peers may all be slow")
     return list(dict.fromkeys(checks))[:MOST_CHECKS]
+
+
+def _missing(report: WhyReport) -> Iterator[str]:
+    """What to record for a better answer, the cheapest first: each rung of this ladder is a tier and costs more than the last."""
+    told = {part.part for part in report.phases if part.ns is not None}
+    steps = report.coverage.mapping != "unknown"
+    if COARSE in report.not_seen:
+        yield "Let the engine's log have milliseconds: a format of its own (vLLM: VLLM_LOGGING_CONFIG_PATH)"
+    if not steps and not told & OF_ENGINE:
+        yield "Add the engine's log with its requests' ids, or its request spans: an id that every hop passes on joins them"
+    if not steps:
+        yield "Let the engine log a line a step (vLLM: --enable-logging-iteration-details)"
+    if report.tier < SCHEDULER:
+        yield "Record what its scheduler decides and when its processes stand still: TELLER's recorder"
+    elif counters := [what for what in report.not_seen if what.startswith(UNCOUNTED)]:
+        yield f"Record what was not seen: {'; '.join(counters)}"
+    if report.coverage.profiled == 0:
+        yield "Profile some of its steps, once the above do not say why: operators and kernels"
+    elif report.not_seen:
+        yield f"Record what was not seen: {'; '.join(report.not_seen[:3])}"
 
 
 def _number(value: float) -> str:

@@ -15,6 +15,7 @@ from teller_core.ingest.proxies.text_lines import (
     clf_time,
     id_of,
     path_of,
+    sent_on,
     summed,
 )
 from teller_core.ingest.stamps import stamp
@@ -23,6 +24,7 @@ Row = Mapping[str, Any]
 _TIMES = ("msec", "time_iso8601", "@timestamp", "timestamp", "time_local", "time", "ts")
 _METHODS = ("request_method", "method", "http_method", "verb")
 _PATHS = ("request_uri", "uri", "path", "url", "request_path")
+_ANSWERS = ("body_bytes_sent", "bytes_sent")
 _STATUSES = ("status", "response_code", "status_code", "response_status")
 
 
@@ -43,10 +45,10 @@ def _nginx(row: Row) -> Access | None:
         return None
     durations = {f"nginx.{key}": ns for key in NGINX_TIMES if (ns := summed(_text(row.get(key)))) is not None}
     method, path = _request(row)
-    request = _first(row, NGINX_IDS)
-    return Access(
-        "nginx", time - took, time, resolution, zoned, method, path, _status(row), durations, request=id_of(request)
-    )
+    response, connect = (_text(row.get(f"upstream_{name}_time")) for name in ("response", "connect"))
+    before = sent_on(took, response, connect, scaled(_first(row, _ANSWERS), 1))
+    request = id_of(_first(row, NGINX_IDS))
+    return Access("nginx", time - took, time, resolution, zoned, method, path, _status(row), durations, before, request)
 
 
 def _envoy(row: Row) -> Access | None:

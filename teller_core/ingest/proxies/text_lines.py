@@ -20,6 +20,10 @@ alb      response_processing_time  the answer's header received         it is se
 
 (Documentation of ngx_http_log_module and ngx_http_upstream_module, of Envoy's access log, HAProxy's section 8, Traefik and AWS.)
 nginx and Traefik stamp the end of the request, to the second; the others its begin, to the millisecond.
+
+What nginx's request_time has beside the last upstream's time came before the upstream, as long as the answer is small: then it
+is in the connection's buffer, and the request over, as soon as the upstream has sent it. Where it is large, the client may have
+been slow to take it, and nginx does not tell the one from the other.
 """
 
 import re
@@ -32,6 +36,10 @@ from teller_core.ingest.stamps import stamp
 
 LONGEST = 10**15
 """ns: no request takes longer than twelve days."""
+SMALL = 1 << 16
+"""Bytes of an answer that the buffers of a connection take at once. Linux lets them grow to megabytes (tcp_wmem)."""
+ROUNDED = 2 * NS_PER_MS
+"""nginx rounds each time to the millisecond: what is left of the whole may be this much less than nothing."""
 
 
 class Access(NamedTuple):
@@ -59,7 +67,7 @@ _CLF_TIME = re.compile(
 )
 _CLF = re.compile(
     r'\S{1,255} \S{1,255} \S{1,255} \[(?P<time>[^\]]{20,40})\] "(?P<method>[A-Z]{3,10}) (?P<path>\S{1,8000})[^"]{0,20}" '
-    r'(?P<status>\d{3}) \S{1,20} "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*"(?P<rest>.*)'
+    r'(?P<status>\d{3}) (?P<bytes>\S{1,20}) "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*"(?P<rest>.*)'
 )
 _ID = r"[0-9A-Za-z_.:-]{1,128}"
 _TIME = r"(?:\d{1,9}\.\d{3}|-)(?:(?:, | : )(?:\d{1,9}\.\d{3}|-)){0,9}"
@@ -141,6 +149,21 @@ def summed(value: str | None) -> int | None:
     return sum(known) if known and len(known) == len(parts) else None
 
 
+def sent_on(took: int, response: str | None, connect: str | None, answer: int | None) -> int | None:
+    """ns from nginx's receipt of a request to the last upstream's. It ``took`` that long in all, its ``answer`` has that many
+    bytes; ``response`` and ``connect``: upstream_response_time and upstream_connect_time. None where that cannot be told.
+    """
+    last = _last(response)
+    if last is None or answer is None or answer > SMALL or took - last < -ROUNDED:
+        return None
+    return max(took - last, 0) + (_last(connect) or 0)
+
+
+def _last(value: str | None) -> int | None:
+    """int ns: the time at the last of several upstreams, None where it was not reached."""
+    return summed(re.split(r"[,:]", value)[-1]) if value else None
+
+
 def _nginx(match: re.Match[str]) -> Access | None:
     rest = match["rest"]
     form = _INGRESS.fullmatch(rest) or _POSITIONS.fullmatch(rest)
@@ -156,7 +179,9 @@ def _nginx(match: re.Match[str]) -> Access | None:
     request = next((found for key in NGINX_IDS if (found := id_of(said.get(key)))), "")
     durations = {f"nginx.{key}": ns for key in NGINX_TIMES if (ns := summed(said.get(key))) is not None}
     about = (match["method"], path_of(match["path"]), int(match["status"]))
-    return Access("nginx", time - took, time, resolution, zoned, *about, durations, request=request)
+    answer = int(match["bytes"]) if match["bytes"].isdecimal() else None
+    before = sent_on(took, said.get("upstream_response_time"), said.get("upstream_connect_time"), answer)
+    return Access("nginx", time - took, time, resolution, zoned, *about, durations, before, request)
 
 
 def _traefik(match: re.Match[str]) -> Access | None:

@@ -7,7 +7,7 @@ import pytest
 
 from teller_core.data.report import Metric, Part
 from teller_core.data.table import UNKNOWN
-from teller_core.judge.breakdown import PHASES
+from teller_core.judge.breakdown import PHASES, SERVERS_OWN
 from teller_core.judge.prepare import prepare
 from teller_core.judge.scene import scene
 from tests.core.judge.serving import BASE, MS, PROMPT, Ask, Trouble, serve
@@ -96,6 +96,20 @@ def test_without_steps_the_servers_own_times_make_the_phases() -> None:
     assert (of(parts, "decode") or 0) > 100 * MS
     assert of(parts, "preempted") is None
     assert sum(part.ns or 0 for part in parts) == int(capture.requests.end()[0] - capture.requests.begin()[0])
+
+
+def test_where_only_a_proxy_tells_of_a_request_the_rest_is_the_servers_own_time() -> None:
+    capture, numbers = serve([Ask(0, 50, 30)], mapped=False)
+    table = capture.requests
+    unknown = np.array([UNKNOWN])
+    gone = dict.fromkeys(
+        ("queued", "scheduled", "first_token", "last_token", "finished", "queue_ns", "client_first"), unknown
+    )
+    none = replace(capture.tokens, offset=np.zeros(2, np.int64), time=np.empty(0, np.int64))
+    only = replace(capture, requests=replace(table, **gone, client_end=table.finished), tokens=none)
+    parts = scene(prepare(only, numbers), 0, "e2e").phases
+    assert [part.source for part in parts if part.part == "unexplained"] == [SERVERS_OWN]
+    assert {part.part for part in parts if part.ns} == {"before_server", "unexplained"}
 
 
 def test_a_request_without_an_end_has_no_phases() -> None:

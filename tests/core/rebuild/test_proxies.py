@@ -75,3 +75,24 @@ def test_without_the_engines_id_it_is_a_request_of_its_own(tmp_path: Path, reque
 @pytest.mark.parametrize(("status", "failed"), [(200, 0), (499, 1), (503, 1), (0, 1)])
 def test_a_status_that_is_no_success_is_a_failure(tmp_path: Path, status: int, failed: int) -> None:
     assert joined(tmp_path, envoy(status), []).failed.tolist() == [failed]
+
+
+@pytest.mark.parametrize(
+    ("answer", "times", "before"),
+    [
+        (1234, 'rt=3.750 uct="0.001" uht="0.010" urt="0.749"', 3002),
+        (1234, 'rt=0.750 uct="0.000" uht="0.010" urt="0.751"', 0),
+        (1234, 'rt=2.000 uct="0.100, 0.003" uht="-, 0.900" urt="0.500, 1.400"', 603),
+        (10_000_000, 'rt=3.750 uct="0.001" uht="0.010" urt="0.749"', None),
+        (1234, 'rt=0.750 urt="-"', None),
+        (1234, 'rt=0.750 uct="0.001"', None),
+    ],
+    ids=["waited for", "rounded", "tried twice", "large answer", "not sent on", "not told"],
+)
+def test_what_nginx_took_beside_its_upstream_came_before_it(
+    tmp_path: Path, answer: int, times: str, before: int | None
+) -> None:
+    line = f'h - - [10/Oct/2026:13:55:37 +0000] "POST /v1/x HTTP/1.1" 200 {answer} "-" "a" {times} request_id={ID}'
+    requests = joined(tmp_path, line, [])
+    known = requests.received != UNKNOWN
+    assert (requests.received - requests.client_start)[known].tolist() == ([] if before is None else [before * MS])

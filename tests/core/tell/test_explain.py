@@ -84,6 +84,29 @@ def test_what_cannot_be_told_says_why_and_what_to_record() -> None:
     assert any(check.startswith("Record what was not seen") for check in report.next_checks)
 
 
+@pytest.mark.parametrize(
+    ("tier", "mapping", "known", "first", "second"),
+    [
+        (1, "unknown", {"before_server"}, "engine's log", "a line a step"),
+        (1, "unknown", {"before_server", "queue"}, "a line a step", "TELLER's recorder"),
+        (2, "inferred", {"decode"}, "TELLER's recorder", "Profile"),
+        (3, "recorded", {"decode"}, "waiting for a processor", "Profile"),
+    ],
+    ids=["a proxy alone", "request spans", "a line a step", "the scheduler"],
+)
+def test_what_to_record_next_is_the_cheapest_that_is_missing(
+    tier: int, mapping: str, known: set[str], first: str, second: str
+) -> None:
+    capture, numbers = serve(CROWD, [Trouble("starved", 800, 1300, 45, 2)], counters=False, tier=3)
+    report = diagnose_all(capture, numbers)[14]
+    assert report.verdict == "could_not_tell"
+    phases = [part.model_copy(update={"ns": part.ns or 0 if part.part in known else None}) for part in report.phases]
+    coverage = report.coverage.model_copy(update={"mapping": mapping, "profiled": 0})
+    said = report.model_copy(update={"tier": tier, "coverage": coverage, "phases": phases})
+    checks = explain(said).next_checks
+    assert [first in checks[0], second in checks[1], len(checks)] == [True, True, 2]
+
+
 def test_a_value_that_was_not_recorded_is_not_made_up() -> None:
     capture, numbers = serve(CROWD)
     table = numbers.requests
