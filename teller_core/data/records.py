@@ -136,6 +136,8 @@ class RequestFact(NamedTuple):
     value: int | None = None
     """Tokens, or ns for durations."""
     line: int | None = None
+    word: str = ""
+    """Of finished and ended: why, in the producer's word."""
 
 
 class ClientRecord(NamedTuple):
@@ -264,6 +266,15 @@ class CollectiveFact(NamedTuple):
     """``started`` and ``finished`` are when it ran, not when somebody noticed."""
 
 
+class HostClock(NamedTuple):
+    """What a machine says of its clock. Machines of one ``machine`` id (of one boot of one kernel) read one clock."""
+
+    host: str
+    machine: str
+    max_error: int
+    """ns that it may be off true time; UNKNOWN where nothing disciplines it."""
+
+
 class GroupStatus(NamedTuple):
     """How far a rank had come in a process group when its flight recorder was dumped, kept entries or not."""
 
@@ -335,6 +346,7 @@ class Records:
     collectives: list[CollectiveFact] = field(default_factory=list[CollectiveFact])
     groups: list[GroupStatus] = field(default_factory=list[GroupStatus])
     operators: list[OperatorNode] = field(default_factory=list[OperatorNode])
+    clocks: list[HostClock] = field(default_factory=list[HostClock])
     engine: str = ""
     """vllm, sglang, transformers, or empty where nothing says."""
     redactions: int = 0

@@ -278,6 +278,7 @@ class WhyReport(Model):
     not_seen: list[str]
     ranks: list[RankShare] | None = Field(default=None, description="the ranks in the collectives of its steps")
     ranks_note: str = Field(default="", description="why ranks is null, or what it leaves open")
+    finish_reason: str | None = Field(default=None, description="why its answer ended, by the engine's word")
 
 
 class SliceLine(Model):

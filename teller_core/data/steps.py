@@ -107,7 +107,8 @@ class StepWork:
 class Requests:
     """One row a request, by first time of appearance; ``number`` int32 from 1 is how people call it.
 
-    Times int64 ns, UNKNOWN where nobody recorded them: ``client_start`` (sent), ``received`` (front end has it), ``queued``
+    Times int64 ns, UNKNOWN where nobody recorded them: ``client_start`` (sent), ``received`` (front end has it),
+    ``tokenized`` (its prompt is tokens now), ``queued``
     (the engine has it), ``scheduled`` (first step chosen), ``first_token`` and ``last_token`` (leave the server),
     ``finished`` (server done), ``client_first``, ``client_end`` (caller). ``itl_max`` int64 ns: the longest gap between
     two tokens, by the caller where it measured them, else by the server. Token counts int32, -1 where not known.
@@ -138,6 +139,9 @@ class Requests:
     preemptions: Int32
     engine: Int32
     failed: UInt8
+    tokenized: Int64
+    finish_reason: Text
+    """Why its answer ended, by the engine's word: stop, length, abort ...; empty where nobody says."""
 
     def check(self) -> None:
         """Raise ValueError where columns differ in length or numbers do not count from 1."""

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.report import EvidenceItem
 from teller_core.data.steps import Lines
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
-from teller_core.judge.intervals import overlap, span
+from teller_core.judge.intervals import Spans, overlap, span, union
 from teller_core.judge.life import SECOND
 from teller_core.judge.prepare import EMPTY_ROWS, Case
 from teller_core.judge.scene import Scene, over_work
@@ -42,6 +43,10 @@ def input_processing(scene: Scene) -> Clue | None:
         cost("longer in the front end than most requests", ns - paused, kind="decision"),
         cost("time in the front end before the engine had it", kept, usual, kind="decision"),
     ]
+    tokenized = int(table.tokenized[life.request])
+    if life.received <= tokenized <= life.queued:
+        evidence.append(cost("of it, until its prompt was tokens", tokenized - life.received, kind="decision"))
+    evidence += _loop_lag(scene, life.received, life.queued)
     if int(table.prompt_tokens[life.request]) >= 0:
         evidence.append(count("prompt tokens", int(table.prompt_tokens[life.request]), unit="tokens"))
     # Of an engine of which only durations are known it is not known either that it did not get it between two steps.
@@ -152,6 +157,19 @@ def _paused(scene: Scene, low: int, high: int) -> int:
     """ns in which the front end stood still for a reason of its own, or the recorder's."""
     pauses = [*scene.case.front_pauses.values(), scene.case.stalls]
     return sum(overlap(spans, low, high) for spans in pauses)
+
+
+def _loop_lag(scene: Scene, low: int, high: int) -> list[EvidenceItem]:
+    """How late an event loop ran what was due: the wait of all that it serves."""
+    late = scene.case.once("loop lag", lambda case: _kind(case, "loop_lag"))
+    ns = overlap(late, low, high)
+    return [cost("of it, the event loop ran late", ns, kind="pause")] if ns > 0 else []
+
+
+def _kind(case: Case, kind: str) -> Spans:
+    pauses = case.capture.pauses
+    mine = np.array([row for row, name in enumerate(pauses.kind) if name == kind], np.int64)
+    return union(pauses.start[mine], pauses.start[mine] + pauses.dur[mine])
 
 
 def _graph(lines: Lines, row: int) -> str | None:

@@ -84,6 +84,7 @@ def request_table(
     """
     finished = {name for decision in recording.decisions for name in decision.finished}
     cached = {name: tokens for decision in recording.decisions for name, tokens in decision.cached.items()}
+    done = {name: reason for outcome in recording.outcomes for name, reason in outcome.done.items()}
     server = [_server_tokens(steps, parts.of.get(i, ())) for i in range(len(entries))]
     seen = [np.array(e.client.token_times if e.client else (), dtype=np.int64) for e in entries]
     tokens = [own if len(own) else made for own, made in zip(seen, server, strict=True)]
@@ -118,6 +119,8 @@ def request_table(
         preemptions=small([_preemptions(e, parts.preemptions.get(i)) for i, e in enumerate(entries)]),
         engine=small(engines),
         failed=np.array([_failed(entry) for entry in entries], dtype=np.uint8),
+        tokenized=np.array([_fact(entry, ("tokenized",), True) for entry in entries], dtype=np.int64),
+        finish_reason=[_reason(entry, done.get(entry.engine_id, "")) for entry in entries],
     )
     offset = np.cumsum([0, *(len(one) for one in tokens)], dtype=np.int64)
     times_of_tokens = TokenTimes(offset, np.concatenate(tokens) if tokens else np.empty(0, dtype=np.int64))
@@ -242,6 +245,12 @@ def _preemptions(entry: Entry, recorded: int | None) -> int:
 def _failed(entry: Entry) -> bool:
     called = bool(entry.client and entry.client.error) or any(span.error for span in entry.spans())
     return called or any(fact.kind in FAILED for fact in entry.facts)
+
+
+def _reason(entry: Entry, done: str) -> str:
+    """Why its answer ended: as the front end said, which may stop it itself; else as the engine did."""
+    words = {fact.kind: fact.word for fact in entry.facts if fact.word}
+    return words.get("finished") or ("abort" if _failed(entry) else "") or done or words.get("ended", "")
 
 
 def facts_by_line(entries: Sequence[Entry]) -> dict[int, int]:

@@ -50,7 +50,7 @@ def join_steps(
         for slot, k in line.add(decided, join(line.known, decided)):
             slot.decision = life.decisions[k]
             chosen = recording.decisions[slot.decision]
-            slot.outcome = outcomes.get((place(chosen.process), chosen.number), -1)
+            slot.outcome = outcomes.get((place(chosen.process), -1 if chosen.number is None else chosen.number), -1)
         _add_executions(recording, line, life, problems)
         _add_iterations(recording, line, life, problems)
         _add_names(recording, line, life, annotations, problems)

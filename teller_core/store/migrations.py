@@ -110,6 +110,12 @@ def m007_elapsed(db: "Database") -> None:
     db.table("steps").add_column("elapsed", int)
 
 
+def m008_front_end(db: "Database") -> None:
+    """When a request's prompt was tokens, and why its answer ended."""
+    db.table("requests").add_column("tokenized", int)
+    db.table("requests").add_column("finish_reason", str, not_null_default="")
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -119,6 +125,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m005_readings,
     m006_meetings,
     m007_elapsed,
+    m008_front_end,
 )
 
 

@@ -66,7 +66,7 @@ class Server(NamedTuple):
 
 ON, OFF = "--enable-", "--no-enable-"
 CACHED, CHUNKED = ("prefix-caching", "chunked-prefill")
-FEW_BLOCKS = ("--num-gpu-blocks-override", "40", "--block-size", "32")
+FEW_BLOCKS = ("--num-gpu-blocks-override", "40", "--block-size", "32", "--max-model-len", "1024")
 SERVERS: Mapping[str, Server] = {
     "all off": Server("vllm", (OFF + CACHED, OFF + CHUNKED, "--no-async-scheduling")),
     "cached, chunked": Server(
@@ -82,7 +82,17 @@ SERVERS: Mapping[str, Server] = {
     "transformers": Server("transformers", ("--cb-num-blocks", "768")),
     "transformers, few blocks": Server("transformers", ("--cb-num-blocks", "48")),
 }
-COLUMNS = ("server", "sent", "seen", "aborted", "steps", "with requests", "mapping", "holds", "unchecked", "answers")
+COLUMNS = (
+    "server",
+    "answered",
+    "seen",
+    "left early",
+    "steps with requests",
+    "mapping",
+    "holds",
+    "unchecked",
+    "answers",
+)
 
 
 def main() -> None:
@@ -116,18 +126,7 @@ def _row(name: str, kept: Path, model: Path, vllm: Path) -> list[str]:
     failed = sum(row["err"] is not None for row in rows)
     sent = f"{len(rows) - failed}/{len(rows)}"
     steps = f"{report.steps_with_requests}/{report.steps}"
-    return [
-        name,
-        sent,
-        str(report.requests),
-        str(ABORTS),
-        *steps.split("/")[1:],
-        steps,
-        report.mapping,
-        holds,
-        unchecked,
-        answers,
-    ]
+    return [name, sent, str(report.requests), str(ABORTS), steps, report.mapping, holds, unchecked, answers]
 
 
 def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ made with the first line, so a process that has nothing to say leaves none.
 import os
 import time
 from collections import deque
+from contextlib import suppress
 
 SEGMENTS = 8
 RETRY_S = 1.0
@@ -40,7 +41,7 @@ def opened():
 
 
 def write(lines, heading):
-    """Write whole ``lines`` (bytes, each with its end). ``heading()`` is the first line of a segment. False where any was lost."""
+    """Write whole ``lines`` (bytes, each with its end), ``heading()`` before them in a new segment. False where any was lost."""
     text = b"".join(lines)
     if _state["folder"] is None or not _ready(heading, len(text)):
         return False
@@ -60,10 +61,8 @@ def expire():
     bound, now = _bounds["seconds"], time.monotonic()
     while len(_kept) > SEGMENTS or (len(_kept) > 1 and bound and now - _kept[0][1] > bound):
         path, _ = _kept.popleft()
-        try:
+        with suppress(OSError):  # somebody else removed it
             os.unlink(path)
-        except OSError:  # somebody else removed it
-            pass
 
 
 def _ready(heading, coming):

@@ -3,8 +3,8 @@
 ``P`` the process with clock anchors; ``X`` a span: the scheduler's decisions, the worker's executions, requests handed
 over, and calls that become rows of a trace; ``G`` a garbage collection; ``L`` a thread, or an event loop, that ran late
 (its time is when it ran again); ``I`` an instant: what happened to a request, the profiler's stall, what the recorder
-itself cost; ``N``, ``M`` NVTX ranges and marks; ``K`` a collective. A process may have several files, ``host-PID-NNNN.jsonl``, of which the oldest
-are gone; each begins with ``P``.
+itself cost; ``N``, ``M`` NVTX ranges and marks; ``K`` a collective. A process may have several files, ``host-PID-NNNN.jsonl``,
+the oldest of which are gone; each begins with ``P``.
 """
 
 import json
@@ -83,7 +83,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found.requests += [RequestFact(process, at, 0, front, "received") for front, at in coming.items()]
     if (
         hooks["hooks_disabled"] and not hooks["hooks"]
-    ):  # else another engine's package was imported beside the one that was served by
+    ):  # else another engine's package was imported beside the one in use
         found.problems["recorder_hooks_disabled"] += hooks["hooks_disabled"]
         found.other["instant"] -= hooks["hooks_disabled"]
     found.processes.append(process._replace(role=_role(found)))
@@ -185,7 +185,8 @@ def _instant(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
         found.kept += 1
         request = text_of(row.get("rid"))
         value = few(row.get("computed")) if kind == "preempted" else None
-        found.requests.append(RequestFact(process, row["t"], 0, request, kind, value))
+        word = text_of(row.get("reason"), 32).lower().removeprefix("finished_")
+        found.requests.append(RequestFact(process, row["t"], 0, request, kind, value, word=word))
         _counted(found, process, row, request)
     elif row["name"] in OURS:
         found.problems["recorder_" + row["name"]] += 1

@@ -254,5 +254,7 @@ def requests_table(n: int, **columns: Any) -> Requests:
         preemptions=uncounted,
         engine=np.zeros(n, dtype=np.int32),
         failed=np.zeros(n, dtype=np.uint8),
+        tokenized=nothing,
+        finish_reason=[""] * n,
     )
     return replace(plain, **columns)

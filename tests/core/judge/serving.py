@@ -179,6 +179,8 @@ def _capture(asks, steps, first, *, token_times, chosen, mapped, counters, tier)
             preemptions=np.zeros(n, np.int32),
             engine=np.zeros(n, np.int32),
             failed=np.zeros(n, np.uint8),
+            tokenized=np.full(n, UNKNOWN),
+            finish_reason=["length"] * n,
         ),
         participation=Participation(
             step=columns[:, 0].astype(np.int32),
