@@ -125,6 +125,10 @@ def _recording(add: Callable[..., Parser]) -> None:
     )
     record.add_argument("--quiet", action="store_true", help="do not show what the command prints")
     record.add_argument("command", nargs="+", metavar="COMMAND", help="after --, as you would call it")
+    bundle = add("bundle", "make one recording of those of several machines")
+    bundle.add_argument("action", choices=("merge",), metavar="merge", help="what to do")
+    bundle.add_argument("bundles", nargs="+", type=path, metavar="BUNDLE", help="the folder of each machine")
+    bundle.add_argument("-o", "--to", type=path, required=True, metavar="FOLDER", help="a new folder for the whole")
 
 
 def _running(add: Callable[..., Parser]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teller_core.calls import option
-from teller_core.cli.speech import complain, say, style
+from teller_core.cli.speech import complain, say, show, style
 from teller_core.cli.verbs import Verbs
 
 if TYPE_CHECKING:
@@ -80,4 +80,11 @@ def _quoted(folder: Path) -> str:
     return shlex.quote(str(folder))
 
 
-VERBS: Mapping[str, Callable[..., int]] = {"capture": _capture}
+def _bundle(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    from teller_core.collect.merge import merge
+
+    show(given, merge(given.bundles, given.to))
+    return 0
+
+
+VERBS: Mapping[str, Callable[..., int]] = {"capture": _capture, "bundle": _bundle}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from teller_core.collect.clock import machine_clock
 from teller_core.collect.packing import compress_traces
 from teller_core.collect.ring import Bounds, Ring
 from teller_core.collect.sampler import INTERVAL_S, Sampler
@@ -82,7 +83,7 @@ def begin(
     samples = Segments(folder, "samples", *bounds.of_writer())
     recording = Recording(
         folder,
-        {"schema": SCHEMA, "host": socket.gethostname(), "pid": pid, **about},
+        {"schema": SCHEMA, "host": socket.gethostname(), "clock": machine_clock(), "pid": pid, **about},
         Ring(folder, bounds, list(outputs)),
         watch,
         Sampler(pid, samples) if with_samples else None,

@@ -46,6 +46,26 @@ class JobsReport(Model):
     profiles: list[ProfileLine] = Field(description="what may be recorded")
 
 
+class MergedMachine(Model):
+    """One machine of a merged recording."""
+
+    name: str = Field(description="of its folder, and of the machine in all answers")
+    host: str = Field(description="what it calls itself")
+    files: int
+    bytes: int
+    clock_error_ms: float | None = Field(description="by its own kernel, null where nothing disciplines its clock")
+
+
+class MergeReport(Model):
+    """Recordings of several machines that are one now."""
+
+    folder: str
+    machines: list[MergedMachine]
+    same_clock: bool = Field(description="all were recorded on one machine")
+    clock_error_ms: float | None = Field(description="by which two clocks may differ before collectives tell, or null")
+    clock_note: str
+
+
 class DroppedFile(Model):
     """What a bound took of one file of a recording."""
 

@@ -21,8 +21,8 @@ from teller_core.rebuild.absences import absences
 from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import Annotated, annotated
 from teller_core.rebuild.balance import balance
+from teller_core.rebuild.called import all_calls
 from teller_core.rebuild.clocks import bound_clocks, together
-from teller_core.rebuild.collective_calls import recorded_calls, traced_calls
 from teller_core.rebuild.collective_keys import keyed, meetings
 from teller_core.rebuild.collectives import collective_tables
 from teller_core.rebuild.disagreements import disagreements, stalled
@@ -117,14 +117,9 @@ def _met(
     recording: Recording, ranked: Ranked, traced: Traced, work: StepWork, problems: Counter[str]
 ) -> tuple[list[Rank], Collectives, Meetings]:
     """The ranks on one clock, their collectives, and which of these were one."""
-    apart = clocks_apart(ranked, traced)
+    apart = clocks_apart(ranked, traced, recording.clocks)
     facts = facts_by_rank(recording, ranked)
-    calls = [
-        call
-        for i, rank in enumerate(ranked.ranks)
-        for call in traced_calls(i, rank, work) or recorded_calls(i, facts.get(i, ()))
-    ]
-    calls = keyed(calls, facts, ranked.ranks, apart, problems)
+    calls = keyed(all_calls(ranked, work, facts), facts, ranked.ranks, apart, problems)
     met = together(meetings(calls))
     ranks, clocks = bound_clocks(ranked.ranks, ranked.places, apart, met, problems)
     return ranks, *collective_tables(calls, met, ranks, clocks)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import Rank
-from teller_core.data.records import CollectiveFact, Process, Recording
+from teller_core.data.records import CollectiveFact, HostClock, Process, Recording
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Origin, kernel_totals
 from teller_core.data.tree import Tree
@@ -143,21 +143,34 @@ def _once(ranked: Ranked) -> list[tuple[Place, Rank]]:
     return list(dict(zip(ranked.places, ranked.ranks, strict=True)).items())
 
 
-def clocks_apart(ranked: Ranked, traced: Traced) -> Int64:
+def clocks_apart(ranked: Ranked, traced: Traced, clocks: Sequence[HostClock] = ()) -> Int64:
     """int64 (ranks, ranks) ns: by how much the clocks of two may differ before any collective tells, UNKNOWN for unbounded.
 
     One process has one clock; processes of one machine read the same one. Where no host is named, they are of one machine
-    unless a pid occurs twice or there are more ranks than a machine holds.
+    unless a pid occurs twice or there are more ranks than a machine holds. Of different hosts, ``clocks`` may tell.
     """
     unix = np.array([tree < 0 or traced.unix[tree] for tree in ranked.trees], dtype=np.bool_)
     hosts = np.array([rank.host for rank in ranked.ranks], dtype=object)
     same = np.equal.outer(hosts, hosts) & np.logical_and.outer(unix, unix)
     if not _one_machine(ranked):
         same &= ~np.logical_and.outer(hosts == "", hosts == "")
+    between = np.array([[_apart(a, b, clocks) for b in hosts] for a in hosts], dtype=np.int64).reshape(same.shape)
+    between = np.where(np.logical_and.outer(unix, unix), between, UNKNOWN)
     order = list(dict.fromkeys(ranked.places))
     process = np.array([order.index(where) for where in ranked.places], dtype=np.int64)
     one = np.equal.outer(process, process)
-    return np.where(one, 0, np.where(same, SAME_MACHINE_NS, UNKNOWN)).astype(np.int64)
+    return np.where(one, 0, np.where(same, SAME_MACHINE_NS, between)).astype(np.int64)
+
+
+def _apart(a: str, b: str, clocks: Sequence[HostClock]) -> int:
+    """ns that the clocks of two named hosts may differ, UNKNOWN where they do not say."""
+    known = {clock.host: clock for clock in clocks}
+    if a == b or a not in known or b not in known:
+        return UNKNOWN
+    one, other = known[a], known[b]
+    if one.machine and one.machine == other.machine:
+        return SAME_MACHINE_NS
+    return UNKNOWN if UNKNOWN in (one.max_error, other.max_error) else one.max_error + other.max_error
 
 
 def _one_machine(ranked: Ranked) -> bool:

@@ -21,10 +21,11 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
-from teller_core.data.report_recording import DoctorReport
+from teller_core.data.report_recording import DoctorReport, MergeReport
 from teller_core.tell.doctor_page import doctor_page
 from teller_core.tell.files_page import file_lines, ranks_of
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
+from teller_core.tell.merge_page import merge_page
 from teller_core.tell.next_calls import next_calls
 from teller_core.tell.slow_page import METRICS, slow_page
 
@@ -365,4 +366,5 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     OperatorReport: _operator,
     CompareReport: _compare,
     DoctorReport: doctor_page,
+    MergeReport: merge_page,
 }

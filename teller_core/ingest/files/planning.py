@@ -177,20 +177,44 @@ def hosts_of(group: Group) -> dict[Path, str]:
     """The machine of each folder of a bundle, empty where all its processes were recorded on one.
 
     Processes recorded into several folders (``n0/cap``, ``n1/cap``) are of several machines, each named by the first part
-    of the path in which the folders differ; the folders above and below the recorded one are of the same machine.
+    of the path in which the folders differ; the folders above and below the recorded one are of the same machine. So are
+    several bundles in one capture, whatever was recorded into them.
     """
-    folders = sorted({path.parent for path in group.files if _of_process(path)})
+    bundles = _bundles(group)
+    folders = bundles or sorted({path.parent for path in group.files if _of_process(path)})
     if len(folders) < 2:
         return {}
-    common = Path(os.path.commonpath(folders))
-    parts = {folder.relative_to(common).parts[0] for folder in folders if folder != common}
-    machines = {common / part: shown_name(part) for part in parts}
+    machines = _machines(folders, apart=bool(bundles))
     return {
         folder: name
         for folder in {path.parent for path in group.files}
         for machine, name in machines.items()
         if folder.is_relative_to(machine)
     }
+
+
+def _machines(folders: Sequence[Path], *, apart: bool) -> dict[Path, str]:
+    """The folder of each machine and its name: the first part of its path in which it differs from the others. With ``apart``
+    each is of a machine of its own, named by the next part where the first is taken.
+    """
+    common = Path(os.path.commonpath(folders))
+    found: dict[Path, str] = {}
+    for folder in folders:
+        parts = folder.relative_to(common).parts
+        taken = found.values() if apart else ()
+        at = next((at for at, part in enumerate(parts) if shown_name(part) not in taken), None)
+        if at is not None:
+            found[common.joinpath(*parts[: at + 1])] = shown_name(parts[at])
+        elif apart:
+            found[folder] = f"{shown_name(parts[0])}-{len(found) + 1}"
+    return found
+
+
+def _bundles(group: Group) -> list[Path]:
+    """The folders of several bundles; none where there is but one. One that others lie in is what they were merged into."""
+    folders = sorted({path.parent for path in group.files if path.name == "bundle.json"})
+    inner = [folder for folder in folders if not any(folder in other.parents for other in folders)]
+    return inner if len(inner) > 1 else []
 
 
 def shown_name(name: str) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from teller_core.data.records import HostClock
+from teller_core.data.table import UNKNOWN
 from teller_core.errors import FormatError
 from teller_core.ingest.decimals import count
 from teller_core.ingest.files.source import read_whole
@@ -23,8 +25,8 @@ def sniff(head: bytes) -> bool:
 
 
 def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
-    """The engine. Problems: ``ring_dropped`` (pieces that its bounds took), ``recording_open`` (nobody closed it),
-    ``recording_lost`` (lines that the disk did not take). Errors: FormatError where it is no JSON object; LimitError.
+    """The engine, and the machine's clock. Problems: ``ring_dropped`` (pieces that its bounds took), ``recording_open`` (nobody
+    closed it), ``recording_lost`` (lines that the disk did not take). Errors: FormatError where it is no JSON object; LimitError.
     """
     row = json_object(read_whole(path, MAX_BYTES))
     if row is None:
@@ -32,6 +34,10 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found = Found(events=1, kept=1, engine=text_of(row.get("engine"), 32))
     if (count(row.get("schema")) or 0) >= CLOSED_SINCE:
         _losses(found, row)
+    if clock := as_object(row.get("clock")):
+        error = count(clock.get("max_error_us"))
+        machine = text_of(clock.get("machine"), 64)
+        found.clocks.append(HostClock(place.host, machine, UNKNOWN if error is None else error * 1000))
     return found
 
 

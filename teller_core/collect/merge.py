@@ -1,0 +1,169 @@
+"""Bundles of several machines become one: each in a folder of its own name, so that processes with one pid stay apart.
+
+``bundle.json`` of the merged one lists the machines with what their own say of their clocks. Nothing is changed in the files:
+reading lays the clocks on one another, by what bounds them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from teller_core.data.report_recording import MergedMachine, MergeReport
+from teller_core.errors import InputError
+
+SCHEMA = 2
+MAX_ABOUT = 4 << 20
+CONTROL = frozenset({"PROFILE", "CUPTI"})
+KEPT = ("host", "clock", "anchors", "start_ns", "stop_ns", "pid", "command", "exit")
+
+
+def merge(bundles: Sequence[Path], target: Path) -> MergeReport:
+    """Copy ``bundles`` into the new or empty folder ``target`` as one bundle.
+
+    Raises InputError for fewer than two, for one that is no bundle or is merged already, for one named twice, and for a
+    target that is in use or cannot be written.
+    """
+    if len(bundles) < 2:
+        raise InputError("The bundles", "one alone has nothing to be merged with", "Name the bundle of each machine")
+    roots = [bundle.resolve() for bundle in bundles]
+    if len(set(roots)) < len(roots):
+        raise InputError("The bundles", "one is named twice", "Name the bundle of each machine once")
+    abouts = [_about(bundle) for bundle in bundles]
+    _check_target(target, roots)
+    names = machine_names(roots)
+    machines: list[MergedMachine] = []
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for root, name, about in zip(roots, names, abouts, strict=True):
+            files, size = _copied(root, target / name)
+            machines.append(_machine(name, about, files, size))
+        merged = [{"name": name, **_kept(about)} for name, about in zip(names, abouts, strict=True)]
+        _write(target, {"schema": SCHEMA, "engine": _engine(abouts), "merged": merged, **_span(abouts)})
+    except OSError as error:
+        reason = (error.strerror or "the system refused it").lower()
+        raise InputError("The merged bundle", f"it cannot be written ({reason})", "Name a folder with room") from None
+    return MergeReport(
+        folder=str(target),
+        machines=machines,
+        same_clock=_same_machine(abouts),
+        clock_error_ms=_error_ms(abouts),
+        clock_note=_note(abouts),
+    )
+
+
+def machine_names(roots: Sequence[Path]) -> list[str]:
+    """A name for each of several folders: the first part of its path in which they differ, as reading them together names
+    them, numbered where two share it.
+    """
+    common = Path(os.path.commonpath(roots))
+    parts = [root.relative_to(common).parts or (root.name,) for root in roots]
+    names: list[str] = []
+    for part in parts:
+        name = next((word for word in part if word not in names), f"{part[0]}-{len(names) + 1}")
+        names.append(name)
+    return names
+
+
+def _about(bundle: Path) -> dict[str, Any]:
+    """What ``bundle.json`` of ``bundle`` says."""
+    what = f"The bundle {bundle.name}"
+    path = bundle / "bundle.json"
+    try:
+        text = path.read_text("utf-8", "replace") if path.stat().st_size <= MAX_ABOUT else ""
+        found: object = json.loads(text)
+    except OSError as error:
+        raise InputError(what, f"it has no bundle.json ({error.strerror})", "Name a folder that was recorded") from None
+    except (ValueError, RecursionError):
+        raise InputError(what, "its bundle.json is broken", "Name a folder that was recorded") from None
+    about = cast("dict[str, Any]", found if isinstance(found, dict) else {})
+    if not isinstance(about.get("schema"), int):
+        raise InputError(what, "its bundle.json is none of ours", "Name a folder that was recorded")
+    if "merged" in about:
+        raise InputError(what, "it is merged already", "Merge the bundles of the machines themselves, all at once")
+    return about
+
+
+def _check_target(target: Path, roots: Sequence[Path]) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError("The folder to merge into", "it is not empty", "Name a new folder")
+    if any(target.resolve().is_relative_to(root) for root in roots):
+        raise InputError("The folder to merge into", "it lies in one of the bundles", "Name one outside of them")
+
+
+def _copied(root: Path, target: Path) -> tuple[int, int]:
+    """Copy the finished regular files of ``root``; how many they are and their bytes."""
+    files = size = 0
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        if any(part.startswith(".") for part in inside.parts) or path.name in CONTROL:
+            continue
+        if path.is_symlink() or not path.is_file():
+            continue
+        (target / inside).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target / inside)
+        files, size = files + 1, size + path.stat().st_size
+    return files, size
+
+
+def _kept(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: about[key] for key in KEPT if key in about}
+
+
+def _engine(abouts: Sequence[Mapping[str, Any]]) -> str:
+    return next((str(about["engine"]) for about in abouts if about.get("engine")), "")
+
+
+def _span(abouts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """From the first start to the last stop, by the machines' own clocks; without what none says."""
+    found: dict[str, int] = {}
+    for key, of in (("start_ns", min), ("stop_ns", max)):
+        times = [about[key] for about in abouts if isinstance(about.get(key), int)]
+        if len(times) == len(abouts):
+            found[key] = of(times)
+    return found
+
+
+def _clock(about: Mapping[str, Any]) -> dict[str, Any]:
+    clock = about.get("clock")
+    return cast("dict[str, Any]", clock) if isinstance(clock, dict) else {}
+
+
+def _same_machine(abouts: Sequence[Mapping[str, Any]]) -> bool:
+    machines = {str(_clock(about).get("machine") or "") for about in abouts}
+    return len(machines) == 1 and "" not in machines
+
+
+def _error_ms(abouts: Sequence[Mapping[str, Any]]) -> float | None:
+    """ms by which the clocks of any two may differ, by what their kernels say; None where one does not."""
+    if _same_machine(abouts):
+        return 0.0
+    errors = sorted(error for about in abouts if isinstance(error := _clock(about).get("max_error_us"), int))
+    return round(sum(errors[-2:]) / 1000, 3) if len(errors) == len(abouts) else None
+
+
+def _note(abouts: Sequence[Mapping[str, Any]]) -> str:
+    if _same_machine(abouts):
+        return "all were recorded on one machine, with one clock"
+    if _error_ms(abouts) is not None:
+        return "by what the machines' kernels say of their clocks; collectives may bound them closer when they are read"
+    return "a machine does not say how good its clock is: only collectives can bound them, when they are read"
+
+
+def _machine(name: str, about: Mapping[str, Any], files: int, size: int) -> MergedMachine:
+    error = _clock(about).get("max_error_us")
+    return MergedMachine(
+        name=name,
+        host=str(about.get("host") or ""),
+        files=files,
+        bytes=size,
+        clock_error_ms=error / 1000 if isinstance(error, int) else None,
+    )
+
+
+def _write(target: Path, about: Mapping[str, Any]) -> None:
+    hidden = target / ".part-bundle.json"
+    hidden.write_text(json.dumps(about, indent=1) + "\n")
+    hidden.replace(target / "bundle.json")
