@@ -132,6 +132,7 @@ LOSSES: Mapping[str, Loss] = {
     "lost_iteration_lines": Loss("steps whose log line is missing", STEPS),
     "queue_lines_after_first_step": Loss("log lines that call a request queued after its first step", REQUESTS),
     "ranks_told_twice": Loss("ranks that two processes say they are", CLOCKS),
+    "routed_without_engine": Loss("requests of a router that fit none of an engine, or several", REQUESTS),
     "resynced_annotations": Loss("times annotated ranges and steps got out of step and were put right", STEPS),
     "identity_broken": Loss("requests whose scheduled tokens do not add up: a record was lost or is wrong", REQUESTS),
     "resynced_executions": Loss("times decisions and executions got out of step and were put right", STEPS),

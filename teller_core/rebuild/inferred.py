@@ -9,11 +9,11 @@ from teller_core.data.records import Recording, RequestFact, known
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.engines import Life
+from teller_core.rebuild.entry import Entry
 from teller_core.rebuild.infer import MOST_WORK, Claim, Inferred, infer
 from teller_core.rebuild.infer_moves import Count, Want
 from teller_core.rebuild.legs import leg_times
 from teller_core.rebuild.line_of_steps import Slot
-from teller_core.rebuild.requests import Entry
 from teller_core.rebuild.step_table import FINE_NS, Members
 
 SLOW_LINE_NS = 2_000_000_000

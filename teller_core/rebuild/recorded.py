@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from teller_core.data.records import Recording
 from teller_core.data.steps import Role
+from teller_core.rebuild.entry import Entry
 from teller_core.rebuild.line_of_steps import Slot
-from teller_core.rebuild.requests import Entry, Registry
+from teller_core.rebuild.requests import Registry
 
 SMALLEST_BLOCK = 16
 """Tokens of a KV block in vLLM, at least; larger ones are multiples."""

@@ -13,15 +13,17 @@ import numpy as np
 from teller_core.data.records import Recording, known
 from teller_core.data.steps import Requests, Steps, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN, Int64
+from teller_core.rebuild.entry import Entry
 from teller_core.rebuild.legs import LegTimes, around_server, is_engine, leg_times
 from teller_core.rebuild.recorded import Part, Parts
-from teller_core.rebuild.requests import Entry
 from teller_core.rebuild.served import Served, ran, served
 from teller_core.rebuild.step_table import FINE_NS
 
 FAILED = frozenset({"aborted"})
 QUEUE_DURATIONS = ("gen_ai.latency.time_in_queue", "vllm.queue_time", "sglang.queue_duration", "tgi.queue_time")
 """Names under which engines report how long a request waited, from queued to first scheduled."""
+WHOLE = 1_000_000_000
+"""A time that is a multiple of this was stamped by a clock of whole seconds."""
 CLIENT_TTFT = "vllm.time_to_first_token"
 """From the front end getting the request to its first token (vLLM 0.32)."""
 
@@ -156,7 +158,7 @@ def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, 
     queued = queued if known(queued) else by_line.inner
     legs = around_server(legs, entry.spans(), received, finished)
     return _Times(
-        client_start=client.start if client else legs.sent,
+        client_start=client.start if client else legs.sent if known(legs.sent) else _routed(entry, received, finished),
         received=received if known(received) else legs.received,
         queued=queued if known(queued) else legs.queued,
         scheduled=scheduled if known(scheduled) else legs.scheduled,
@@ -169,11 +171,18 @@ def _times(entry: Entry, steps: Steps, parts: Sequence[Part], server: Int64, *, 
 
 
 def _received(entry: Entry, by_line: Served, fine: bool) -> int:
-    """By a fine stamp; as a line at its end says; by a coarse one; else when a router passed it on."""
+    """By a fine stamp; as a line at its end says; by a coarse one."""
     exact = _fact(entry, ("received",), True)
     if known(exact) or not known(by_line.begin):
-        return exact if known(exact) else _fact(entry, ("received", "routed"), fine)
+        return exact if known(exact) else _fact(entry, ("received",), fine)
     return by_line.begin
+
+
+def _routed(entry: Entry, received: int, finished: int) -> int:
+    """When a router passed it on, UNKNOWN where the server's times are too coarse to stand beside that, or contradict it."""
+    routed = _fact(entry, ("routed",), True)
+    fits = not known(received) or routed <= received
+    return routed if fits and (not known(finished) or finished % WHOLE != 0) else UNKNOWN
 
 
 def _fact(entry: Entry, kinds: Sequence[str], fine: bool) -> int:

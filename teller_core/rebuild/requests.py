@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from teller_core.data.records import ClientRecord, Recording, RequestFact, RequestSpan, known
-from teller_core.data.table import UNKNOWN
+from teller_core.rebuild.entry import Entry
 from teller_core.rebuild.identity import outer_names
 from teller_core.rebuild.legs import SLACK as LEG_SLACK
 from teller_core.rebuild.legs import hands_over, is_engine
+from teller_core.rebuild.routed import join_routed
 
 SLACK = 2_000_000_000
 """ns: how far apart two processes may note one event of a request, a wait for the processor included."""
@@ -20,39 +20,6 @@ GENERATIONS = 64
 """Spans between a request's engine and the outermost span that are followed."""
 INNER = frozenset({"added", "queued", "scheduled"})
 """Facts that name a request by the engine's id where there is one."""
-
-
-@dataclass(slots=True)
-class Entry:
-    """One request and the records about it."""
-
-    engine_id: str
-    first: int = UNKNOWN
-    """The earliest time at which the engine's side knows it, last the latest."""
-    last: int = UNKNOWN
-    facts: list[RequestFact] = field(default_factory=list[RequestFact])
-    span: RequestSpan | None = None
-    """That of the engine which gave the answer."""
-    legs: list[RequestSpan] = field(default_factory=list[RequestSpan])
-    """The other spans of it: of a prefill engine, of gateways and callers."""
-    client: ClientRecord | None = None
-
-    def begin(self) -> int:
-        """ns: the earliest time known of it, UNKNOWN where there is none."""
-        times = [self.first, *(fact.time for fact in self.facts)]
-        times += [self.client.start] if self.client else []
-        times += [span.start for span in self.spans()]
-        return min(filter(known, times), default=UNKNOWN)
-
-    def spans(self) -> list[RequestSpan]:
-        """All spans of it."""
-        return [*([self.span] if self.span else ()), *self.legs]
-
-    def saw(self, time: int) -> None:
-        """The engine's side knew it at ``time``."""
-        if known(time):
-            self.first = min(self.first, time) if known(self.first) else time
-            self.last = max(self.last, time)
 
 
 class Registry:
@@ -89,7 +56,8 @@ class Registry:
 def join_requests(recording: Recording, problems: Counter[str]) -> Registry:
     """The requests of a recording, ordered by first appearance.
 
-    Problems: ``ambiguous_request_ids``: a name that fits several requests; what it said stands alone.
+    Problems: ``ambiguous_request_ids``: a name that fits several requests; what it said stands alone. And those of
+    :func:`routed.join_routed`.
     """
     registry = Registry()
     facts = sorted(recording.requests, key=lambda fact: (fact.time, fact.line or 0))
@@ -103,10 +71,12 @@ def join_requests(recording: Recording, problems: Counter[str]) -> Registry:
             registry.at(fact.request, fact.time).facts.append(fact)
         else:
             mentions[fact.request].append(fact)
-    for name, said in mentions.items():
+    # What a front end calls it leads to what a router does, and not the other way.
+    for name, said in sorted(mentions.items(), key=lambda one: -len(outer_names(one[0]))):
         _join_mentions(registry, name, said, problems)
     _join_spans(registry, recording.spans, problems)
     _join_clients(registry, recording.clients, problems)
+    registry.entries = join_routed(registry.entries, problems)
     registry.entries.sort(key=lambda entry: entry.begin() if known(entry.begin()) else 1 << 62)
     return registry
 
