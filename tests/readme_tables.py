@@ -30,6 +30,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "explain-op": report.OperatorReport,
     "compare": report.CompareReport,
     "demo": report.DemoReport,
+    "capture": report_recording.CaptureRunReport,
     "job": report_recording.JobsReport,
     "doctor": report_recording.DoctorReport,
 }

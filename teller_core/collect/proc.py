@@ -82,16 +82,20 @@ class Kept:
     def __init__(self, most: int) -> None:
         self._most = most
         self._files: dict[str, int] = {}
+        self._missing: set[str] = set()
 
     def read(self, path: str) -> str:
         """The file, or nothing where it does not exist, may not be read, or its process ended."""
         file = self._files.get(path)
         if file is None:
+            if path in self._missing:
+                return ""
             if len(self._files) >= self._most:
                 return _text(path)
             try:
                 file = self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
+            except OSError:  # a kernel that has no such file will not get one; a process or thread does not come back
+                self._missing.add(path)
                 return ""
         try:
             return os.pread(file, 8192, 0).decode("utf-8", "replace")
@@ -100,6 +104,7 @@ class Kept:
 
     def forget(self, path: str) -> None:
         """Close the file that was at ``path``."""
+        self._missing.discard(path)
         if (file := self._files.pop(path, None)) is not None:
             os.close(file)
 
@@ -122,16 +127,16 @@ def ran(text: str) -> tuple[int, int] | None:
 
 def switches(pid: int, thread: int) -> tuple[int, int]:
     """(voluntary, involuntary) context switches of one thread."""
-    found = _fields(_text(f"{PROC}/{pid}/task/{thread}/status"))
-    return found.get("voluntary_ctxt_switches", 0), found.get("nonvoluntary_ctxt_switches", 0)
+    words = _text(f"{PROC}/{pid}/task/{thread}/status").rpartition("\nvoluntary_ctxt_switches:")[2].split()
+    return (int(words[0]), int(words[2])) if len(words) > 2 else (0, 0)
 
 
 def io(text: str) -> Iterator[Reading]:
     """Bytes that a process caused to be read from and written to storage, and its write calls, of its /proc/PID/io."""
-    found = _fields(text)
-    for name, field in (("read_bytes", "read_bytes"), ("write_bytes", "write_bytes"), ("write_calls", "syscw")):
-        if field in found:
-            yield Reading(name, found[field])
+    words = text.split()
+    for name, field in (("read_bytes", "read_bytes:"), ("write_bytes", "write_bytes:"), ("write_calls", "syscw:")):
+        if field in words:
+            yield Reading(name, int(words[words.index(field) + 1]))
 
 
 def groups(pid: int) -> tuple[str, ...]:
@@ -152,7 +157,7 @@ def throttling(inside: tuple[str, ...], read: Callable[[str], str]) -> Iterator[
     """How often and how long the CPU quotas of control groups stopped their processes, where there is a quota controller."""
     periods, micros, known = 0, 0, False
     for group in inside:
-        found = _fields(read(f"{group}/cpu.stat"), "")
+        found = _fields(read(f"{group}/cpu.stat"))
         if "nr_throttled" in found:
             known = True
             periods += found["nr_throttled"]
@@ -192,13 +197,9 @@ def _pressure(prefix: str, resource: str, text: str) -> Iterator[Reading]:
             yield Reading(f"{prefix}_{resource}_{share}_us", int(total.rpartition("total=")[2]))
 
 
-def _fields(text: str, separator: str = ":") -> dict[str, int]:
-    found: dict[str, int] = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(separator or " ")
-        if value.strip().isdigit():
-            found[name] = int(value)
-    return found
+def _fields(text: str) -> dict[str, int]:
+    words = text.split()
+    return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=False) if value.isdigit()}
 
 
 def _text(path: Path | str) -> str:

@@ -23,9 +23,10 @@ from teller_core.collect.windows.triggers import Watch
 from teller_core.errors import InputError
 
 SCHEMA = 2
+ASK_EVERY = 3
 SWEEP_EVERY = 10
 SAY_EVERY = 50
-"""Turns between two looks at the disk, and between two versions of ``bundle.json``."""
+"""Turns between two looks for a window that is due, between two at the disk, and between two versions of ``bundle.json``."""
 MOST_WINDOWS = 1_000
 
 
@@ -140,7 +141,8 @@ def _keep(recording: Recording) -> None:
     while not recording.stop.is_set():
         if recording.sampler is not None:
             recording.sampler.turn()
-        _ask(recording)
+        if turn % ASK_EVERY == 0:
+            _ask(recording)
         if turn % SWEEP_EVERY == 0:
             recording.ring.sweep()
             _pack(recording)

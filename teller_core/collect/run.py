@@ -32,7 +32,9 @@ WINDOW = signal.SIGUSR1
 HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
 LOOK_EVERY_S = 1.0
 BLOCK = 4 << 20
-_MARKS = re.compile(rb'"name": ?"(request\.received|cb\.add_request|vllm\.schedule|cb\.step)"')
+REQUESTS = (b"request.received", b"request.arrived", b"request.added", b"cb.add_request")
+"""Each engine says some of these of a request."""
+_MARKS = re.compile(rb'"name": ?"(' + rb"|".join(re.escape(name) for name in REQUESTS) + rb'|vllm\.schedule|cb\.step)"')
 
 
 @dataclass(frozen=True)
@@ -210,5 +212,5 @@ def _count(cap: Path) -> Counter[str]:
                     held = text[whole:]
         except OSError:
             continue
-    requests = max(marks[b"request.received"], marks[b"cb.add_request"])
+    requests = max((marks[name] for name in REQUESTS), default=0)
     return Counter(requests=requests, steps=marks[b"vllm.schedule"] + marks[b"cb.step"])

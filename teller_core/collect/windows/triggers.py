@@ -73,7 +73,7 @@ class Watch:
     def poll(self, now: int) -> list[Asked]:
         """Ask for the window that is due, if one is, and return what was asked since the last poll, by others too."""
         asked = self._by_others()
-        slow = self._learn(now)
+        slow = self._learn(now) if self._plan.slow or self._counts else None
         reason = self._due(now)
         if reason is None and slow and self._plan.slow:
             reason = "slow"

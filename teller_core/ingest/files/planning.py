@@ -13,7 +13,7 @@ from teller_core.ingest.files.archives import Packed, is_archive, listed
 
 MAX_FILES = 20_000
 """Files of one call. More is a disk, not a capture."""
-CONTROL = frozenset({"PROFILE", "CUPTI", "vllm-logging.json"})
+CONTROL = frozenset({"PROFILE", "CUPTI", ".cupti-layout", "vllm-logging.json"})
 """Files by which a recorder is steered. They hold nothing of the service."""
 ANSWERS = frozenset({"fault_injection.log", "reference_missing_ranks.txt"})
 """Files in which somebody wrote what is to be found out. An answer that rests on them would be no answer."""

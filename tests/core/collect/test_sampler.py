@@ -141,12 +141,15 @@ for _ in range(8):
 
 
 def test_a_daemon_is_still_sampled_when_its_parent_has_ended(tmp_path: Path) -> None:
-    daemon = "import os, time\nif os.fork(): time.sleep(1.3); os._exit(0)\nos.setsid()\ntime.sleep(2.6)"
-    code = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {daemon!r}])\ntime.sleep(1.5)"
-    _, rows = _samples(tmp_path, code)
-    started = min(row["t"] for row in rows)
-    late = {row["pid"] for row in rows if row["t"] > started + 1_800_000_000} - {0}
-    assert len(late) == 2  # the command and the daemon; the one between them is gone
+    work = "\nwhile time.monotonic() < end: sum(range(20_000)); time.sleep(0.02)"
+    daemon = (
+        f"import os, time\nif os.fork(): time.sleep(1.5); os._exit(0)\nos.setsid()\nend = time.monotonic() + 4{work}"
+    )
+    code = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {daemon!r}])"
+    pid, rows = _samples(tmp_path, f"{code}\nend = time.monotonic() + 2{work}")
+    last = max(row["t"] for row in rows)
+    late = {row["pid"] for row in rows if row["t"] > last - 1_000_000_000} - {0}
+    assert pid in late and len(late) == 2  # the command and the daemon; the one between them is gone
 
 
 def test_every_piece_of_a_long_recording_says_all_counters_again(tmp_path: Path) -> None:
