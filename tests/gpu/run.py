@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -275,7 +276,7 @@ def stalls(ours: Worker, plain: Worker) -> Answer:
     answer = ours.ask(do="stall", seconds=0.5)
     footer = ours.blocks(answer).footer or {}
     times = answer["times"]
-    gaps = [(after - before, before, after) for before, after in zip(times, times[1:], strict=False)]
+    gaps = [(after - before, before, after) for before, after in pairwise(times)]
 
     def longest(begin: int, end: int) -> float:
         return round(max((gap for gap, before, after in gaps if before < end and after > begin), default=0) / 1e6, 2)

@@ -13,7 +13,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -26,7 +28,7 @@ ANSWERS = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 faulthandler.register(signal.SIGUSR1, all_threads=True)
 LIBRARY = os.environ.get("CUDA_INJECTION64_PATH")
-OURS = ctypes.PyDLL(LIBRARY) if LIBRARY else None
+OURS: Any = ctypes.PyDLL(LIBRARY) if LIBRARY else None
 if DEVICE == "cpu" and OURS is not None:  # nothing else would load it
     ctypes.CDLL(sys.argv[1])
     OURS.InitializeInjection()
@@ -36,10 +38,9 @@ steps = {"number": 0, "marked": False, "times": []}
 
 def make_model():
     """A small Llama with random weights, always the same ones."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
+    transformers: Any = import_module("transformers")
     torch.manual_seed(0)
-    config = LlamaConfig(
+    config = transformers.LlamaConfig(
         hidden_size=512 if DEVICE == "cuda" else 64,
         intermediate_size=1024,
         num_hidden_layers=8 if DEVICE == "cuda" else 1,
@@ -52,7 +53,7 @@ def make_model():
         eos_token_id=None,
         pad_token_id=0,
     )
-    model = LlamaForCausalLM(config).to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32).eval()
+    model = transformers.LlamaForCausalLM(config).to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32).eval()
     model.register_forward_pre_hook(before_step)
     model.register_forward_hook(after_step)
     return model
@@ -232,9 +233,9 @@ def many(ask):
 def one_kernel(ask):
     """A single long kernel between two readings of the clock, in a window."""
     x = torch.randn(4096, 4096, device=DEVICE)
-    x @ x
+    torch.mm(x, x)
     synchronize()
-    WORK["one"] = lambda amount: (x @ x, synchronize())
+    WORK["one"] = lambda amount: (torch.mm(x, x), synchronize())
     return in_window({"work": "one", "amount": 1})
 
 
@@ -254,7 +255,7 @@ DOES = {
 }
 
 MODEL = make_model()
-GRAPH = make_graph() if DEVICE == "cuda" else None
+GRAPH: Any = make_graph() if DEVICE == "cuda" else None
 generate(8)
 for line in sys.stdin:
     question = json.loads(line)

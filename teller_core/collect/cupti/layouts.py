@@ -17,7 +17,7 @@ VERSIONS = ((24, 29), (130_000, 139_999))
 
 Before 12.6 there is no ``cuptiActivityEnableDriverApi``, and CUPTI that starts late breaks graphs (as torch's profiler notes).
 """
-_WHERE = ("device_id", "context_id", "stream_id")
+_WORK = ("start", "end", "device_id", "context_id", "stream_id", "correlation_id")
 _SIZE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _GRAPH = ("graph_node_id", "graph_id")
 _CALL = ("cbid", "start", "end", "process_id", "thread_id", "correlation_id", "return_value")
@@ -33,16 +33,18 @@ class Wanted(NamedTuple):
 
 
 KINDS = (
-    Wanted(1, "memcpy", "memcpy", ("start", "end", "bytes", "copy_kind", "src_kind", "dst_kind", *_WHERE, "correlation_id", *_GRAPH)),
-    Wanted(2, "memset", "memset", ("start", "end", "bytes", "memory_kind", *_WHERE, "correlation_id", *_GRAPH)),
+    Wanted(1, "memcpy", "memcpy", (*_WORK, "bytes", "copy_kind", "src_kind", "dst_kind", *_GRAPH)),
+    Wanted(2, "memset", "memset", (*_WORK, "bytes", "memory_kind", *_GRAPH)),
     Wanted(4, "driver", "api", _CALL),
     Wanted(5, "runtime", "api", _CALL),
-    Wanted(10, "kernel", "kernel", ("start", "end", "name", *_WHERE, *_SIZE, "correlation_id", *_GRAPH)),
+    Wanted(10, "kernel", "kernel", (*_WORK, "name", *_SIZE, *_GRAPH)),
     Wanted(17, "overhead", "overhead", ("start", "end", "overhead_kind", "object_kind", "object_id")),
-    Wanted(38, "synchronization", "synchronization", ("start", "end", "type", "context_id", "stream_id", "correlation_id")),
+    Wanted(
+        38, "synchronization", "synchronization", ("start", "end", "type", "context_id", "stream_id", "correlation_id")
+    ),
     Wanted(39, "external", "external_correlation", ("external_kind", "external_id", "correlation_id")),
-    Wanted(51, "graph", "graph_trace", ("start", "end", "graph_id", *_WHERE, "correlation_id")),
-)  # fmt: skip
+    Wanted(51, "graph", "graph_trace", (*_WORK, "graph_id")),
+)
 """CONCURRENT_KERNEL is 10. KERNEL (3) is never asked for: it makes kernels run one after the other."""
 DRIVER_CALLS = (
     "cuLaunchKernel",
@@ -119,16 +121,12 @@ def _made_by() -> str:
 def _common(cupti: Any, wanted: Wanted) -> dict[str, tuple[np.dtype[Any], int]]:
     """Type and offset of each wanted field, the same in every class of the kind that this cupti-python knows."""
     form = re.compile(rf"activity_{wanted.stem}\d*_dtype")
-    classes: list[np.dtype[Any]] = [getattr(cupti, name) for name in dir(cupti) if form.fullmatch(name)]
+    classes: list[Any] = [getattr(cupti, name) for name in dir(cupti) if form.fullmatch(name)]
     if not classes:
-        raise InputError(
-            "CUPTI's records", f"this cupti-python has no {wanted.name}", "Install cupti-python 13.0 or newer"
-        )
+        raise InputError("CUPTI's records", f"this cupti-python has no {wanted.name}", "Install cupti-python 13.0 or newer")
     found: dict[str, tuple[np.dtype[Any], int]] = {}
     for field in wanted.fields:
-        places = {
-            (_plain(of.fields[field][0]), of.fields[field][1]) for of in classes if of.fields and field in of.fields
-        }
+        places = {(_plain(of.fields[field][0]), int(of.fields[field][1])) for of in classes if field in of.fields}
         if len(places) != 1:
             problem = f"{wanted.name}'s {field} is not in one place in all of its classes"
             raise InputError("CUPTI's records", problem, "Install cupti-python 13.4")

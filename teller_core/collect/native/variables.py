@@ -45,7 +45,8 @@ def injection(cap: Path, inherited: Mapping[str, str], cache: Path | None = None
         else:
             (cap / LAYOUT_FILE).write_text(text)
             variables["TELLER_INJECT_LAYOUT"] = str((cap / LAYOUT_FILE).resolve())
-            variables |= {"TELLER_INJECT_CUPTI": str(path) for path in (_cupti_here(),) if path is not None}
+            if (path := _cupti_here()) is not None:
+                variables["TELLER_INJECT_CUPTI"] = str(path)
     return Injection(variables, missing)
 
 

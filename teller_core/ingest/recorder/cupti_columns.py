@@ -49,10 +49,11 @@ class Columns:
     def add(
         self,
         rows: Column,
-        name: Int32,
-        lane: Int32,
         category: str,
         layer: Layer,
+        *,
+        name: Int32,
+        lane: Int32,
         link: Column | None,
         arg: Int32 | None,
     ) -> None:

@@ -6,6 +6,7 @@ JSON, 2 anchors, 3 texts (uint32 length, bytes; numbered from 0 through the file
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -21,8 +22,26 @@ HEAD = 16
 MOST_BYTES = 8 << 30
 """Of a file: two million records, the most of a window, are 150 MB."""
 MOST_BLOCK = 64 << 20
+LATEST = 1 << 62
+"""ns: no time beyond this is believed."""
 HEADER, ANCHORS, TEXTS, FOOTER, ROWS = 1, 2, 3, 4, 256
 TYPES = frozenset({"|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "|V12"})
+_TIMES = frozenset({"start", "end"})
+_DEVICE = _TIMES | {"device_id", "context_id", "stream_id", "correlation_id"}
+_CALL = _TIMES | {"cbid", "thread_id", "correlation_id"}
+_SHAPE = frozenset({"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"})
+NEEDED = {
+    "memcpy": _DEVICE | {"bytes", "copy_kind", "src_kind", "dst_kind"},
+    "memset": _DEVICE | {"bytes", "memory_kind"},
+    "driver": _CALL,
+    "runtime": _CALL,
+    "kernel": _DEVICE | _SHAPE | {"name", "graph_id", "graph_node_id"},
+    "overhead": _TIMES | {"overhead_kind", "object_kind", "object_id"},
+    "synchronization": _TIMES | {"type", "context_id", "stream_id", "correlation_id"},
+    "external": frozenset({"external_kind", "external_id", "correlation_id"}),
+    "graph": _DEVICE | {"graph_id"},
+}
+"""Columns without which rows of a kind say nothing."""
 Rows = npt.NDArray[np.void]
 
 
@@ -43,50 +62,63 @@ def read_blocks(path: Path) -> Blocks:
     """The file's blocks. Problems: ``cut_file`` (no footer, or a block that is not whole), ``bad_record`` (a block of no known
     type, or of rows that its header does not describe).
 
-    Errors: FormatError where the header is not there; LimitError over MOST_BYTES.
+    Errors: FormatError where the header is not there or describes no records; LimitError over MOST_BYTES.
     """
     if path.stat().st_size > MOST_BYTES:
         raise LimitError(path.name, "it is larger than any window", "Record a shorter window")
-    data = path.read_bytes()
-    at, found = len(MAGIC), None
-    types: dict[int, tuple[str, np.dtype[np.void]]] = {}
+    blocks = _whole_blocks(path.read_bytes())
+    first = next(blocks, None)
+    if first is None or first[0] != HEADER:
+        raise FormatError(path.name, "it ends before its header does", "Record it again")
+    found = Blocks(_object(path, first[2]))
+    types = _types(path, found.header)
     parts: dict[str, list[Rows]] = {}
-    problems: Counter[str] = Counter()
-    while at + HEAD <= len(data):
-        mark, kind, count, size = (int(word) for word in np.frombuffer(data, "<u4", 4, at))
-        if mark != MARK or size > MOST_BLOCK:
-            problems["bad_record"] += 1
-            break
-        body = data[at + HEAD : at + HEAD + size]
-        if len(body) < size:
-            break
-        at += HEAD + size
-        if found is None:
-            found = Blocks(_object(path, body), problems=problems)
-            types = _types(path, found.header)
-        elif kind == FOOTER:
+    for kind, count, body in blocks:
+        if kind == FOOTER:
             found.footer = _object(path, body)
-        elif kind == ANCHORS and size == 32 * count:
-            found.anchors += [tuple(row) for row in np.frombuffer(body, "<i8").reshape(-1, 4).tolist()]
-        elif kind == TEXTS:
-            found.texts += _texts(body, count, problems)
-        elif kind - ROWS in types and size == count * types[kind - ROWS][1].itemsize:
+        elif kind - ROWS in types and len(body) == count * types[kind - ROWS][1].itemsize:
             name, row = types[kind - ROWS]
             parts.setdefault(name, []).append(np.frombuffer(body, row))
         else:
-            problems["bad_record"] += max(1, count if size else 0)
-    if found is None:
-        raise FormatError(path.name, "it ends before its header does", "Record it again")
-    if at < len(data) and not problems["bad_record"] or found.footer is None:
-        problems["cut_file"] += 1
+            _take(found, kind, count, body)
+    if found.footer is None and not found.problems["bad_record"]:
+        found.problems["cut_file"] += 1
     found.rows = {name: np.concatenate(pieces) for name, pieces in parts.items()}
     return found
+
+
+def _whole_blocks(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Type, count and bytes of each block. A mark that is none ends the file with a block of type 0."""
+    at = len(MAGIC)
+    while at + HEAD <= len(data):
+        mark, kind, count, size = (int(word) for word in np.frombuffer(data, "<u4", 4, at))
+        if mark != MARK or size > MOST_BLOCK:
+            yield 0, 1, b""
+            return
+        body = data[at + HEAD : at + HEAD + size]
+        if len(body) < size:
+            return
+        yield kind, count, body
+        at += HEAD + size
+
+
+def _take(found: Blocks, kind: int, count: int, body: bytes) -> None:
+    if kind == ANCHORS and body and len(body) == 32 * count:
+        for cupti, real, mono, width in np.frombuffer(body, "<i8").reshape(-1, 4).tolist():
+            if 0 < cupti < LATEST and 0 < real < LATEST:
+                found.anchors.append((cupti, real, mono, width))
+            else:
+                found.problems["bad_record"] += 1
+    elif kind == TEXTS:
+        found.texts += _texts(body, count, found.problems)
+    else:
+        found.problems["bad_record"] += count if 0 < count <= len(body) else 1
 
 
 def _object(path: Path, body: bytes) -> dict[str, Any]:
     try:
         value: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise FormatError(path.name, "its header or footer is no JSON object", "Record it again")
@@ -96,19 +128,21 @@ def _object(path: Path, body: bytes) -> dict[str, Any]:
 def _types(path: Path, header: dict[str, Any]) -> dict[int, tuple[str, np.dtype[np.void]]]:
     """Name and row type by the number of the kind. None where the window was refused for want of a layout."""
     layout: Any = header.get("layout")
-    kinds: Any = layout.get("kinds") if isinstance(layout, dict) else {}
+    kinds: Any = cast("dict[str, Any]", layout).get("kinds") if isinstance(layout, dict) else {}
     try:
-        return {int(number): (str(kind["name"]), _row(kind["fields"])) for number, kind in kinds.items()}
+        return {int(number): (str(kind["name"]), _row(kind["name"], kind["fields"])) for number, kind in kinds.items()}
     except (AttributeError, KeyError, TypeError, ValueError):
         raise FormatError(path.name, "its header does not say what its records are", "Record it again") from None
 
 
-def _row(fields: Any) -> np.dtype[np.void]:
+def _row(name: str, fields: Any) -> np.dtype[np.void]:
     columns: list[tuple[str, str]] = []
-    for name, kind in fields:
+    for column, kind in fields:
         if kind != "text" and kind not in TYPES:
             raise ValueError
-        columns.append((str(name), "<u4" if kind == "text" else kind))
+        columns.append((str(column), "<u4" if kind == "text" else kind))
+    if not NEEDED.get(name, frozenset()) <= {column for column, _ in columns}:
+        raise ValueError
     return np.dtype(columns)
 
 

@@ -36,6 +36,11 @@ def waited(kind: int) -> str:
     return _word(SYNCS, kind)
 
 
+def replayed(graph: int) -> str:
+    """The name of a whole replay of a CUDA graph."""
+    return f"CUDA graph {graph}"
+
+
 def spent(kind: int) -> str:
     """The name of an overhead of the driver or of CUPTI itself."""
     return OVERHEADS.get(kind, "Unknown")

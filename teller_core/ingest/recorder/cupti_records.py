@@ -8,7 +8,7 @@ belongs to a step without any clock. CUPTI's times become Unix ns through the fi
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import NO_LINK, Lane, Layer, Origin, Trace
 from teller_core.errors import FormatError
 from teller_core.ingest.collective_names import communicates
+from teller_core.ingest.decimals import count
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import text_of
@@ -36,6 +37,10 @@ ENDED = frozenset({"time", "asked", "max_records", "exit"})
 """Reasons for which a window ends as it should. Any other is a refusal or a failure, counted as ``cupti_REASON``."""
 
 
+Add = Callable[[Columns, Rows, Blocks, int], None]
+"""Adds the sound rows of one kind; the last is the pid."""
+
+
 def sniff(head: bytes) -> bool:
     """Whether it begins as the library's files do."""
     return head.startswith(MAGIC)
@@ -51,7 +56,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """
     blocks = read_blocks(path)
     found = Found(problems=blocks.problems)
-    pid = pid_of(path) or int(blocks.header.get("pid") or 0)
+    pid = pid_of(path) or count(blocks.header.get("pid")) or 0
     found.processes.append(Process(place.host, pid))
     found.other["anchor"] = len(blocks.anchors)
     found.other["external"] = len(blocks.rows.get("external", ()))
@@ -82,7 +87,7 @@ def _outcome(found: Found, blocks: Blocks) -> None:
     if footer is None:
         return
     for problem, *keys in (("dropped_records", "dropped", "foreign", "late"), ("cut_records", "cut")):
-        if lost := sum(value for key in keys if isinstance(value := footer.get(key), int)):
+        if lost := sum(count(footer.get(key)) or 0 for key in keys):
             found.problems[problem] += lost
     reason = footer.get("reason")
     if reason not in ENDED:
@@ -101,38 +106,51 @@ def _steps(blocks: Blocks) -> tuple[Int64, Int64]:
     return mine["correlation_id"][order].astype(np.int64), mine["external_id"][order].astype(np.int64)
 
 
-def _calls(category: str) -> Callable[[Columns, Rows, Blocks, int], None]:
+def _calls(category: str) -> Add:
     def add(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
         said: Any = blocks.header["layout"].get("runtime" if category == "cuda_runtime" else "driver")
-        names: Mapping[str, str] = said if isinstance(said, dict) else {}
-        name = columns.names_of(rows["cbid"], lambda cbid: text_of(names.get(str(cbid)), 256) or f"{category} {cbid}")
-        lane = columns.lanes_of([rows["thread_id"]], lambda thread: Lane(str(pid), str(thread), False))
+        names = cast("Mapping[str, object]", said if isinstance(said, dict) else {})
+
+        def named(cbid: int) -> str:
+            return text_of(names.get(str(cbid)), 256) or f"{category} {cbid}"
+
+        def lane(thread: int) -> Lane:
+            return Lane(str(pid), str(thread), False)
+
         link = rows["correlation_id"].astype(np.int64)
-        known, number = _steps(blocks)
         arg = np.full(len(rows), -1, dtype=np.int32)
+        known, number = _steps(blocks)
         if len(known):
             at = np.minimum(np.searchsorted(known, link), len(known) - 1)
             inside = known[at] == link
-            arg[inside] = columns.args_of([number[at[inside]]], lambda step: {"step": step})
-        columns.add(rows, name, lane, category, Layer.RUNTIME, link, arg)
+            arg[inside] = columns.args_of([number[at[inside]]], _in_step)
+        name = columns.names_of(rows["cbid"], named)
+        columns.add(
+            rows,
+            category,
+            Layer.RUNTIME,
+            name=name,
+            lane=columns.lanes_of([rows["thread_id"]], lane),
+            link=link,
+            arg=arg,
+        )
 
     return add
 
 
+def _in_step(step: int) -> dict[str, Any]:
+    return {"step": step}
+
+
 def _kernels(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
     texts = [text_of(text, LONGEST_NAME) for text in blocks.texts]
-    name = columns.names_of(rows["name"], lambda text: texts[text] if text < len(texts) else "unknown kernel")
+
+    def named(text: int) -> str:
+        return texts[text] if text < len(texts) else "unknown kernel"
+
     sizes = [rows[f"{what}_{axis}"] for what in ("grid", "block") for axis in "xyz"]
-    said = [*sizes, rows["graph_id"], rows["graph_node_id"]]
-    columns.add(
-        rows,
-        name,
-        _streams(columns, rows),
-        "kernel",
-        Layer.KERNEL,
-        rows["correlation_id"],
-        columns.args_of(said, _launched),
-    )
+    arg = columns.args_of([*sizes, rows["graph_id"], rows["graph_node_id"]], _launched)
+    _work(columns, rows, "kernel", columns.names_of(rows["name"], named), arg)
 
 
 def _launched(*said: int) -> dict[str, Any]:
@@ -141,38 +159,42 @@ def _launched(*said: int) -> dict[str, Any]:
 
 
 def _copies(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
-    code = combined([rows["copy_kind"], rows["src_kind"], rows["dst_kind"]])
-    name = columns.names_of_rows(code, [rows["copy_kind"], rows["src_kind"], rows["dst_kind"]], cupti_names.copied)
-    arg = columns.args_of([rows["bytes"]], lambda size: {"bytes": size})
-    columns.add(rows, name, _streams(columns, rows), "gpu_memcpy", Layer.KERNEL, rows["correlation_id"], arg)
+    kinds = [rows["copy_kind"], rows["src_kind"], rows["dst_kind"]]
+    name = columns.names_of_rows(combined(kinds), kinds, cupti_names.copied)
+    _work(columns, rows, "gpu_memcpy", name, columns.args_of([rows["bytes"]], _of_size))
 
 
 def _fills(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
     name = columns.names_of(rows["memory_kind"], cupti_names.filled)
-    arg = columns.args_of([rows["bytes"]], lambda size: {"bytes": size})
-    columns.add(rows, name, _streams(columns, rows), "gpu_memset", Layer.KERNEL, rows["correlation_id"], arg)
+    _work(columns, rows, "gpu_memset", name, columns.args_of([rows["bytes"]], _of_size))
+
+
+def _of_size(size: int) -> dict[str, Any]:
+    return {"bytes": size}
 
 
 def _graphs(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
-    name = columns.names_of(rows["graph_id"], lambda graph: f"CUDA graph {graph}")
-    columns.add(rows, name, _streams(columns, rows), "cuda_graph", Layer.KERNEL, rows["correlation_id"], None)
+    _work(columns, rows, "cuda_graph", columns.names_of(rows["graph_id"], cupti_names.replayed), None)
 
 
-def _streams(columns: Columns, rows: Rows) -> Int32:
-    return columns.lanes_of(
-        [rows["device_id"], rows["stream_id"]], lambda device, stream: Lane(str(device), str(stream), True)
-    )
+def _work(columns: Columns, rows: Rows, category: str, name: Int32, arg: Int32 | None) -> None:
+    lane = columns.lanes_of([rows["device_id"], rows["stream_id"]], _stream)
+    columns.add(rows, category, Layer.KERNEL, name=name, lane=lane, link=rows["correlation_id"], arg=arg)
+
+
+def _stream(device: int, stream: int) -> Lane:
+    return Lane(str(device), str(stream), True)
 
 
 def _syncs(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
-    name = columns.names_of(rows["type"], cupti_names.waited)
     devices = _devices(blocks)
 
     def lane(context: int, stream: int) -> Lane:
         return Lane(devices.get(context, ""), f"{'context' if stream == NO_STREAM else stream} syncs", True)
 
     lanes = columns.lanes_of([rows["context_id"], rows["stream_id"]], lane)
-    columns.add(rows, name, lanes, "cuda_sync", Layer.RUNTIME, rows["correlation_id"], None)
+    name = columns.names_of(rows["type"], cupti_names.waited)
+    columns.add(rows, "cuda_sync", Layer.RUNTIME, name=name, lane=lanes, link=rows["correlation_id"], arg=None)
 
 
 def _devices(blocks: Blocks) -> dict[int, str]:
@@ -188,14 +210,16 @@ def _devices(blocks: Blocks) -> dict[int, str]:
 
 
 def _overheads(columns: Columns, rows: Rows, blocks: Blocks, pid: int) -> None:
+    def lane(thread: int) -> Lane:
+        return Lane(str(pid), str(thread) if thread else "driver", False)
+
+    owner = np.frombuffer(rows["object_id"].tobytes(), "<u4").reshape(-1, 3)
+    lanes = columns.lanes_of([np.where(rows["object_kind"] == OF_THREAD, owner[:, 1], 0)], lane)
     name = columns.names_of(rows["overhead_kind"], cupti_names.spent)
-    thread = rows["object_id"].copy().view(np.dtype([("process", "<u4"), ("thread", "<u4"), ("rest", "<u4")]))["thread"]
-    thread = np.where(rows["object_kind"] == OF_THREAD, thread, 0)
-    lane = columns.lanes_of([thread], lambda number: Lane(str(pid), str(number) if number else "driver", False))
-    columns.add(rows, name, lane, "overhead", Layer.RUNTIME, None, None)
+    columns.add(rows, "overhead", Layer.RUNTIME, name=name, lane=lanes, link=None, arg=None)
 
 
-_READERS: dict[str, Callable[[Columns, Rows, Blocks, int], None]] = {
+_READERS: dict[str, Add] = {
     "runtime": _calls("cuda_runtime"),
     "driver": _calls("cuda_driver"),
     "kernel": _kernels,

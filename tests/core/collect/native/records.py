@@ -29,8 +29,7 @@ def record(kind: int, older: str = "", **fields: Any) -> bytes:
     for name, value in fields.items():
         if isinstance(value, str):
             NAMES.append(ctypes.create_string_buffer(value.encode()))
-            value = ctypes.addressof(NAMES[-1])
-        made[name] = value
+        made[name] = ctypes.addressof(NAMES[-1]) if isinstance(value, str) else value
     return made.tobytes()
 
 

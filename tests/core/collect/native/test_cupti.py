@@ -1,0 +1,310 @@
+"""The CUPTI half of the library, with a libcupti of our own in a process of its own: no driver is needed."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teller_core.collect.native.build import find
+from teller_core.collect.native.variables import injection
+from teller_core.ingest.found import Found, Place
+from teller_core.ingest.recorder import cupti_records
+from teller_core.ingest.recorder.cupti_file import read_blocks
+
+pytest.importorskip("cupti", reason="cupti-python is not installed")
+HERE = Path(__file__).parent
+BEGIN = """
+import ctypes, os, sys, time
+from pathlib import Path
+from tests.core.collect.native.records import feed, record, size, sizes, step_of_two_launches
+from teller_core.collect.cupti.windows import close_window, open_window
+cap = Path(os.environ["TELLER_CAPTURE_DIR"])
+fake = ctypes.CDLL(os.environ["FAKE"])
+ours = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
+fake.fake_step.restype = ctypes.c_uint64
+sizes(fake)
+def until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+def open_now(seconds=60, **how):
+    open_window(cap, seconds, **how)
+    until(ours.teller_recording)
+def close_now(before=0):
+    close_window(cap)
+    until(lambda: ours.teller_windows_ended() > before)
+"""
+
+
+@pytest.fixture(scope="session")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fake libcupti, built."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler here")
+    path = tmp_path_factory.mktemp("fake") / "libcupti.so.13"
+    source = str(HERE / "fake_cupti.c")
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-Wl,-soname,libcupti.so.13", "-o", str(path), source, "-lpthread"], check=True
+    )
+    return path
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where the library was built."""
+    folder = tmp_path_factory.mktemp("built")
+    assert find(folder).reason == ""
+    return folder
+
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(fake: Path, built: Path, tmp_path: Path) -> Run:
+    """Runs a program under the library; ``tmp_path / "cap"`` is where it records."""
+
+    def runs(program: str, begin: bool = True, **variables: str) -> "subprocess.CompletedProcess[str]":
+        cap = tmp_path / "cap"
+        cap.mkdir(exist_ok=True)
+        environment = {name: value for name, value in os.environ.items() if "INJECTION" not in name}
+        environment |= injection(cap, {}, built).variables
+        environment |= {"TELLER_CAPTURE_DIR": str(cap), "FAKE": str(fake), "TELLER_INJECT_LOOK_MS": "2"}
+        environment |= {"PYTHONPATH": str(HERE.parents[3]), **variables}
+        text = BEGIN + ("ours.InitializeInjection()\n" if begin else "") + program
+        return subprocess.run(
+            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    return runs
+
+
+def found_in(folder: Path, number: int = 1) -> Found:
+    """What the reader finds in the file of a window."""
+    (path,) = folder.glob(f"cap/cupti-*-{number}.bin")
+    found = cupti_records.read(path, Place())
+    for trace in found.traces:
+        trace.check()
+    return found
+
+
+def footer(folder: Path, number: int = 1) -> dict[str, Any]:
+    """The footer of the file of a window."""
+    (path,) = folder.glob(f"cap/cupti-*-{number}.bin")
+    said = read_blocks(path).footer
+    assert said is not None
+    return said
+
+
+def test_records_fed_to_a_window_are_read_back_with_their_steps(run: Run, tmp_path: Path) -> None:
+    done = run("""
+open_now()
+feed(fake, [r for s in range(40) for r in step_of_two_launches(time.time_ns(), 2 * s + 1, s + 7, 4242)])
+close_now()
+""")
+    assert done.returncode == 0, done.stderr
+    found = found_in(tmp_path)
+    (trace,) = found.traces
+    names = Counter(trace.names[name] for name in trace.name.tolist())
+    assert names == {"cudaLaunchKernel": 80, "gemm_kernel": 40, "void at::native::reduce_kernel<512>(512)": 40}
+    calls = {int(trace.link[i]): json.loads(trace.args[trace.arg[i]])["step"] for i in range(len(trace)) if trace.layer[i] == 4}
+    kernels = [int(trace.link[i]) for i in range(len(trace)) if trace.layer[i] == 5]
+    assert Counter(calls[link] for link in kernels) == {step: 2 for step in range(7, 47)}
+    assert found.problems == {}
+    assert found.events == found.kept + sum(found.other.values())
+
+
+@pytest.mark.parametrize("older", ["activity_kernel9_dtype", "activity_kernel11_dtype", "activity_kernel13_dtype"])
+def test_kernels_of_every_version_of_cupti_are_read_alike(run: Run, tmp_path: Path, older: str) -> None:
+    done = run(f"""
+fake.fake_size(ctypes.c_uint32(10), ctypes.c_size_t(size(10, {older!r})))
+open_now()
+now = time.time_ns()
+feed(fake, [record(10, {older!r}, start=now + i, end=now + i + 5, name="k", device_id=1, stream_id=9, correlation_id=i + 1,
+                   grid_x=i, grid_y=1, grid_z=1, block_x=32, block_y=1, block_z=1, graph_id=3, graph_node_id=i) for i in range(5)])
+close_now()
+""")
+    assert done.returncode == 0, done.stderr
+    (trace,) = found_in(tmp_path).traces
+    assert trace.dur.tolist() == [5] * 5
+    assert trace.lanes == [("1", "9", True)]
+    said = [json.loads(trace.args[arg]) for arg in trace.arg.tolist()]
+    assert said == [{"grid": [i, 1, 1], "block": [32, 1, 1], "graph": 3, "graph_node": i} for i in range(5)]
+
+
+def test_a_window_enables_what_it_needs_and_leaves_nothing_enabled(run: Run) -> None:
+    done = run("""
+kinds = [k for k in range(60) if fake.fake_enabled(k)]
+open_now()
+print([k for k in range(60) if fake.fake_enabled(k)], fake.fake_thread_ids(), fake.fake_subscribed())
+close_now()
+print(kinds, [k for k in range(60) if fake.fake_enabled(k)], fake.fake_thread_ids(), fake.fake_subscribed())
+open_now(nodes=True)
+print([k for k in range(60) if fake.fake_enabled(k)])
+close_now(1)
+""")
+    assert done.stdout.splitlines() == [
+        "[1, 2, 5, 10, 17, 38, 39, 51] 1 1",
+        "[] [] 0 0",
+        "[1, 2, 5, 10, 17, 38, 39]",
+    ], done.stderr
+
+
+def test_steps_are_marked_inside_windows_only(run: Run) -> None:
+    done = run("""
+ours.teller_step(ctypes.c_uint64(4)); print(fake.fake_step() == 2**64 - 1); ours.teller_step_end()
+open_now()
+ours.teller_step(ctypes.c_uint64(5)); print(fake.fake_step()); ours.teller_step_end(); print(fake.fake_step() == 2**64 - 1)
+ours.teller_step(ctypes.c_uint64(6))
+close_now()
+ours.teller_step_end(); print(fake.fake_step() == 2**64 - 1)
+""")
+    assert done.stdout.split() == ["True", "5", "True", "True"], done.stderr
+
+
+def test_a_thousand_windows_under_load_end_and_never_hang(run: Run, tmp_path: Path) -> None:
+    done = run("""
+records = b"".join(step_of_two_launches(time.time_ns(), 1, 1, 1))
+fake.fake_load(records, 6, 3)
+for i in range(1000):
+    open_window(cap, 0.001)
+    until(lambda: ours.teller_windows_ended() > i)
+    if i % 100: next(cap.glob(f"cupti-*-{i + 1}.bin")).unlink()
+print(ours.teller_windows_ended())
+os._exit(0)
+""")
+    assert done.stdout.strip() == "1000", done.stderr
+    kept = [found_in(tmp_path, number) for number in range(1, 1001, 100)]
+    assert sum(found.kept for found in kept) > 0
+    assert all(set(found.problems) <= {"no_kernels", "dropped_records"} for found in kept)
+
+
+def test_a_flood_is_bounded_and_what_was_let_go_is_counted(run: Run, tmp_path: Path) -> None:
+    done = run("""
+records = step_of_two_launches(time.time_ns(), 1, 1, 1) * 3000
+open_now(most=5000)
+feed(fake, records)
+until(lambda: ours.teller_windows_ended() == 1)
+""")
+    assert done.returncode == 0, done.stderr
+    found = found_in(tmp_path)
+    assert found.kept + found.other["external"] == 5000
+    assert found.problems == {"cut_records": 13000}
+    assert footer(tmp_path)["reason"] == "max_records"
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"FAKE_CUPTI_TAKEN": "1"}, "other_client"),
+        ({"FAKE_CUPTI_VERSION": "22"}, "unknown_version"),
+        ({"FAKE_CUPTI_VERSION": "140000"}, "unknown_version"),
+        ({"TELLER_INJECT_LAYOUT": ""}, "layout_unreadable"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(run: Run, tmp_path: Path, variables: dict[str, str], reason: str) -> None:
+    done = run("open_window(cap, 60); until(lambda: ours.teller_windows_ended() == 1)", **variables)
+    assert done.returncode == 0, done.stderr
+    found = found_in(tmp_path)
+    assert (found.kept, found.problems) == (0, {f"cupti_{reason}": 1})
+
+
+def test_another_client_is_no_hindrance_where_that_was_asked_for(run: Run, tmp_path: Path) -> None:
+    done = run(
+        """
+open_now(shared=True)
+feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9))
+close_now()
+""",
+        FAKE_CUPTI_TAKEN="1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert found_in(tmp_path).kept == 4
+
+
+def test_a_killed_process_leaves_what_it_had_written(run: Run, tmp_path: Path) -> None:
+    done = run("""
+open_now()
+feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9))
+until(lambda: next(cap.glob("cupti-*.bin")).stat().st_size > 21000)
+time.sleep(0.3)
+os.kill(os.getpid(), 9)
+""")
+    assert done.returncode == -signal.SIGKILL
+    found = found_in(tmp_path)
+    assert (found.kept, found.problems) == (4, {"cut_file": 1})
+
+
+def test_a_window_ends_with_its_program(run: Run, tmp_path: Path) -> None:
+    done = run("open_now(); feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9))")
+    assert done.returncode == 0, done.stderr
+    assert found_in(tmp_path).kept == 4
+    assert footer(tmp_path)["reason"] == "exit"
+
+
+def test_a_forked_child_records_its_own_windows(run: Run, tmp_path: Path) -> None:
+    done = run("""
+open_now()
+child = os.fork()
+if not child:
+    assert not ours.teller_recording()
+    ours.InitializeInjection()
+    time.sleep(0.1)
+    open_now()
+    feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9))
+    close_now()
+    os._exit(0)
+until(lambda: os.waitpid(child, os.WNOHANG)[0])
+until(ours.teller_windows_ended)
+print(child)
+""")
+    assert done.returncode == 0, done.stderr
+    assert cupti_records.read(tmp_path / "cap" / f"cupti-{done.stdout.strip()}-1.bin", Place()).kept == 4
+
+
+def test_without_a_folder_nothing_is_done(run: Run, tmp_path: Path) -> None:
+    done = run("print(ours.InitializeInjection(), len(os.listdir('/proc/self/task')))", begin=False, TELLER_CAPTURE_DIR="")
+    assert done.stdout.split() == ["1", "1"], done.stderr
+    assert list(tmp_path.glob("cap/cupti-*")) == []
+
+
+def test_a_folder_that_is_gone_harms_nothing(run: Run) -> None:
+    done = run("""
+import shutil
+open_now()
+shutil.rmtree(cap)
+until(ours.teller_windows_ended)
+cap.mkdir(0o500); open_window(cap, 60)
+until(ours.teller_recording)
+cap.joinpath("CUPTI").unlink(); cap.joinpath("cupti-%d-2.bin" % os.getpid()).unlink(); cap.rmdir(); cap.write_text("")
+until(lambda: ours.teller_windows_ended() == 2)
+print("well")
+""")
+    assert done.stdout.strip() == "well", done.stderr
+
+
+def test_a_full_disk_ends_the_window_and_leaves_what_fitted(run: Run, tmp_path: Path) -> None:
+    done = run("""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+open_now()
+feed(fake, [r for s in range(2000) for r in step_of_two_launches(time.time_ns(), 2 * s + 1, s, 9)])
+fake.cuptiActivityFlushAll(0)
+until(ours.teller_windows_ended)
+print("well")
+""")
+    assert done.stdout.strip() == "well", done.stderr
+    found = found_in(tmp_path)
+    assert found.problems == {"cut_file": 1}
+    assert found.kept == 0 or found.kept < 8000
