@@ -83,7 +83,7 @@ def bound_clocks(
         return list(ranks), Clocks(of, np.zeros((0, 0), dtype=np.int64))
     first = np.array([places.index(where) for where in order], dtype=np.int64)
     same = apart[np.ix_(first, first)]
-    drift = _window(met, of, [_is_local(ranks[places.index(where)]) for where in order]) * DRIFT_PPM // 10**6
+    drift = _window(met, of) * DRIFT_PPM // 10**6
     grain = _grains(met, of, len(order))
     upper, wrong = _closed(_constraints(met, of, same, grain, drift))
     problems["clocks_contradict_collectives"] += len(wrong)
@@ -116,14 +116,29 @@ def _constraints(met: Sequence[Together], of: Int64, same: Int64, grain: Int64, 
     return upper
 
 
-def _window(met: Sequence[Together], of: Int64, local: Sequence[bool]) -> int:
-    """ns from the first to the last meeting; of clocks of an unknown zero, of the process that met the longest."""
-    spans: defaultdict[int, list[int]] = defaultdict(list)
+def _window(met: Sequence[Together], of: Int64) -> int:
+    """ns from the first to the last meeting. Clocks may be hours apart: a meeting of both lays one on the other first."""
+    onto = _onto(met, of)
+    times = defaultdict[int, list[int]](list)
     for group in met:
-        low, high = group.start.min(axis=0).tolist(), group.start.max(axis=0).tolist()
         for k, p in enumerate(of[list(group.rank)].tolist()):
-            spans[p if local[p] else -1] += [low[k], high[k]]
-    return max((max(times) - min(times) for times in spans.values()), default=0)
+            root, shift = onto[p]
+            times[root] += [int(group.start[:, k].min()) + shift, int(group.start[:, k].max()) + shift]
+    return max((max(own) - min(own) for own in times.values()), default=0)
+
+
+def _onto(met: Sequence[Together], of: Int64) -> dict[int, tuple[int, int]]:
+    """Of each process: one that it met, itself or through others, and what lays its clock on that one's, roughly."""
+    onto: dict[int, tuple[int, int]] = {}
+    left = [(group, of[list(group.rank)].tolist()) for group in met]
+    while left:
+        at = next((at for at, (_, own) in enumerate(left) if any(p in onto for p in own)), 0)
+        group, own = left.pop(at)
+        first = next((k for k, p in enumerate(own) if p in onto), 0)
+        root, shift = onto.setdefault(own[first], (own[first], 0))
+        for k, p in enumerate(own):
+            onto.setdefault(p, (root, int(group.start[0, first] - group.start[0, k]) + shift))
+    return onto
 
 
 def _grains(met: Sequence[Together], of: Int64, processes: int) -> Int64:
