@@ -50,11 +50,17 @@ def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 
 def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunReport":
+    from teller_core.collect.doctor.after import examine_recording
     from teller_core.data.report_recording import CaptureRunReport, DroppedFile, OffPart
+    from teller_core.errors import InputError
 
     about = captured.about
     seen: Mapping[str, int] = captured.seen if "hooks" in about["on"] and about["engine"] else {}
     dropped = about["ring"]["dropped"].items()
+    try:
+        checks = examine_recording(folder).checks
+    except InputError:  # somebody took the folder away: the command has ended as it has
+        checks = []
     return CaptureRunReport(
         folder=str(folder),
         engine=about["engine"],
@@ -70,6 +76,7 @@ def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunRe
         dropped=[DroppedFile(file=name, **gone) for name, gone in dropped],
         lost=sum(about["lost"].values()),
         recorder_cpu_ms=round(about["recorder_cpu_ns"] / 1e6, 1),
+        checks=[check for check in checks if check.state in ("no", "partly") and check.part not in about["off"]],
         next_call=f"teller import {_quoted(folder)}",
     )
 

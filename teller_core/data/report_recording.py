@@ -82,26 +82,6 @@ class OffPart(Model):
     why: str
 
 
-class CaptureRunReport(Model):
-    """What `capture` left of a command that has ended."""
-
-    folder: str
-    engine: str = Field(description="empty where the command is no engine that is known")
-    exit: int = Field(description="status of the command, negative for a signal")
-    duration_ms: float
-    bytes: int = Field(description="on disk")
-    processes: int = Field(description="of the command, that the recorder ran in and that had something to say")
-    requests: int | None = Field(description="that the hooks saw arrive; null without hooks for this engine")
-    engine_steps: int | None = Field(description="that the hooks saw; null without hooks for this engine")
-    windows: int = Field(description="of the profiler, that were asked for")
-    on: list[str] = Field(description="parts of the recorder that were switched on")
-    off: list[OffPart]
-    dropped: list[DroppedFile] = Field(description="what the bounds in bytes and time took")
-    lost: int = Field(description="counters and states that the disk did not take")
-    recorder_cpu_ms: float = Field(description="processor time of the recording thread, outside of the command")
-    next_call: str
-
-
 class DoctorCheck(Model):
     """One thing that a recording may hold, or needs."""
 
@@ -147,3 +127,24 @@ class DoctorReport(Model):
     name: str = Field(description="the interpreter, the recording, or the engine that it is about")
     checks: list[DoctorCheck]
     recipe: RecipeReport | None = None
+
+
+class CaptureRunReport(Model):
+    """What `capture` left of a command that has ended."""
+
+    folder: str
+    engine: str = Field(description="empty where the command is no engine that is known")
+    exit: int = Field(description="status of the command, negative for a signal")
+    duration_ms: float
+    bytes: int = Field(description="on disk")
+    processes: int = Field(description="of the command, that the recorder ran in and that had something to say")
+    requests: int | None = Field(description="that the hooks saw arrive; null without hooks for this engine")
+    engine_steps: int | None = Field(description="that the hooks saw; null without hooks for this engine")
+    windows: int = Field(description="of the profiler, that were asked for")
+    on: list[str] = Field(description="parts of the recorder that were switched on")
+    off: list[OffPart]
+    dropped: list[DroppedFile] = Field(description="what the bounds in bytes and time took")
+    lost: int = Field(description="counters and states that the disk did not take")
+    recorder_cpu_ms: float = Field(description="processor time of the recording thread, outside of the command")
+    checks: list[DoctorCheck] = Field(description="what `doctor` finds missing or worth a look in the recording")
+    next_call: str

@@ -27,6 +27,9 @@ def recording_page(report: CaptureRunReport, style: Style) -> list[str]:
     if report.dropped:
         size = sum(gone.bytes for gone in report.dropped) / 1e6
         lines += wrap(f"teller: {size:,.1f} MB that came first were dropped, to keep the bounds.", style)
+    for check in report.checks:
+        following = f" {plain(check.next)}." if check.next else ""
+        lines += wrap(f"teller: {check.part}: {check.found}.{following}", style)
     if report.lost:
         lines += wrap(f"teller: the disk did not take {report.lost:,} lines.", style)
     return [*lines, f"teller: next: {report.next_call}"]

@@ -2,7 +2,8 @@
 
 Run: python tests/studies/harm.py [--vllm ENVIRONMENT/bin/vllm] [NAME...]. Every case but the last two starts a real server
 under ``teller capture``, does the harm, and asks for answers: ``transformers serve``, some 20 seconds a case, or with
-``--vllm`` real vLLM, about a minute a case (``tests/studies/environment.py`` makes it). To fill a disk it needs root, for one in memory.
+``--vllm`` real vLLM, about a minute a case (``tests/studies/environment.py`` makes it). To fill a disk it needs root, for
+one in memory.
 """
 
 import argparse
