@@ -43,7 +43,7 @@ def engine_checks(here: Served, environment: Mapping[str, str]) -> Iterator[Doct
     if "sglang" in engines:
         told = f"sglang {here.packages['sglang']}: no hook was tried on it; its log, traces and /metrics are read"
         yield partly("sglang", told, "See teller doctor --print sglang for its switches")
-    if "transformers" in engines:
+    if engines == ["transformers"]:  # beside another engine it is a part of that one
         yield _hooks("transformers", here, "requests and batches of `transformers serve`")
 
 

@@ -68,6 +68,8 @@ def _vllm_plugin(tier: int, folder: Path) -> RecipeReport:
     notes = [
         "vLLM loads every plugin on its path, unless VLLM_PLUGINS is set: then add teller to it",
         "With a plugin of this kind vLLM counts even where --disable-log-stats is given",
+        "Requests that their callers gave up, and vLLM's offline LLM class, leave no rows",
+        "Where vLLM runs in another container, copy the folder on PYTHONPATH there: it needs nothing else",
     ]
     if tier == 2:
         gives.append(
