@@ -6,6 +6,9 @@ the sum would not hold.
 
 Run: python tests/studies/identity.py VLLM [NAME ...]. VLLM is the command that tests/studies/environment.py made. NAME: some
 of the servers below, all of them by default; about two minutes each. ``--keep FOLDER`` leaves the bundles there.
+
+vLLM's CPU build turns asynchronous scheduling off whatever is asked for, and transformers batches asynchronously on devices with
+streams only. So vLLM's asynchronous scheduler runs on its own besides, two steps ahead of a made-up worker.
 """
 
 import argparse
@@ -19,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from teller_core.answers import causal_slice, slow, why
 from teller_core.collect.bundle import Service, record
@@ -34,6 +37,8 @@ CONNECTIONS = 12
 """More than the eight that a server runs at once: some wait."""
 ABORTS = 4
 """Further requests whose caller goes away in the middle."""
+STOPPED = 8
+"""Further requests that end at a word: the front end sees it after the engine has made the token."""
 START_S = 150.0
 VLLM = (
     *("--dtype", "float32", "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "8"),
@@ -58,7 +63,7 @@ NGRAM = json.dumps(
 
 
 class Server(NamedTuple):
-    """One configuration: the engine and its options."""
+    """One configuration: the engine (``ahead``: a scheduler alone, ``options`` its guesses a step) and its options."""
 
     engine: str
     options: Sequence[str]
@@ -72,27 +77,20 @@ SERVERS: Mapping[str, Server] = {
     "cached, chunked": Server(
         "vllm", (ON + CACHED, ON + CHUNKED, "--max-num-batched-tokens", "128", "--no-async-scheduling")
     ),
-    "async": Server("vllm", (ON + CACHED, ON + CHUNKED, "--max-num-batched-tokens", "256", "--async-scheduling")),
+    "async asked for": Server(
+        "vllm", (ON + CACHED, ON + CHUNKED, "--max-num-batched-tokens", "256", "--async-scheduling")
+    ),
     "n-gram": Server("vllm", (ON + CACHED, "--no-async-scheduling", "--speculative-config", NGRAM)),
     "preempted": Server("vllm", (ON + CACHED, "--no-async-scheduling", *FEW_BLOCKS)),
-    "preempted, async": Server("vllm", (OFF + CACHED, "--async-scheduling", *FEW_BLOCKS)),
     "preempted, n-gram": Server(
         "vllm", (OFF + CACHED, "--no-async-scheduling", *FEW_BLOCKS, "--speculative-config", NGRAM)
     ),
+    "scheduler ahead": Server("ahead", ("0",)),
+    "scheduler ahead, guesses": Server("ahead", ("3",)),
     "transformers": Server("transformers", ("--cb-num-blocks", "768")),
     "transformers, few blocks": Server("transformers", ("--cb-num-blocks", "48")),
 }
-COLUMNS = (
-    "server",
-    "answered",
-    "seen",
-    "left early",
-    "steps with requests",
-    "mapping",
-    "holds",
-    "unchecked",
-    "answers",
-)
+COLUMNS = ("server", "answered", "seen", "steps with requests", "mapping", "holds", "unchecked", "answers")
 
 
 def main() -> None:
@@ -114,8 +112,10 @@ def main() -> None:
 def _row(name: str, kept: Path, model: Path, vllm: Path) -> list[str]:
     """Serve, load, record, import, ask: one line of the table."""
     folder = kept / name.replace(", ", "-").replace(" ", "-")
-    rows = _served(SERVERS[name], folder, model, vllm)
-    load.write(folder / "client.jsonl", rows)
+    server = SERVERS[name]
+    rows = _ahead(server, folder, model, vllm) if server.engine == "ahead" else _served(server, folder, model, vllm)
+    if rows:
+        load.write(folder / "client.jsonl", rows)
     with contextlib.closing(Store.open(folder.parent / f"{folder.name}.db")) as store:
         report = import_paths([folder], store).captures[0]
         answers = _answers(store, report)
@@ -124,12 +124,28 @@ def _row(name: str, kept: Path, model: Path, vllm: Path) -> list[str]:
     holds = "-" if identity is None else f"{identity.holds}/{identity.checked} ({terms})"
     unchecked = "-" if identity is None else json.dumps(identity.unchecked)
     failed = sum(row["err"] is not None for row in rows)
-    sent = f"{len(rows) - failed}/{len(rows)}"
+    sent = f"{len(rows) - failed}/{len(rows)}" if rows else "-"
     steps = f"{report.steps_with_requests}/{report.steps}"
-    return [name, sent, str(report.requests), str(ABORTS), steps, report.mapping, holds, unchecked, answers]
+    return [name, sent, f"{report.requests}/{_sent(server)}", steps, report.mapping, holds, unchecked, answers]
 
 
-def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[str, object]]:
+def _sent(server: Server) -> int:
+    """Requests of all kinds that a server gets."""
+    return REQUESTS if server.engine == "ahead" else REQUESTS + ABORTS + STOPPED
+
+
+def _ahead(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[str, Any]]:
+    """Run the scheduler alone to its end. There are no callers."""
+    script = Path(__file__).with_name("scheduler_ahead.py").resolve()
+    command = [str(vllm.with_name("python")), str(script), f"./{model.name}", str(REQUESTS), *server.options]
+    with record(command, folder, ENVIRONMENT, working_folder=model.parent) as service:
+        status = service.process.wait(START_S)
+    if status:
+        raise SystemExit(f"The scheduler failed: read {folder}/server.log")
+    return []
+
+
+def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[str, Any]]:
     """What the callers measured of every request of one server."""
     target = load.Target(_free_port(), f"./{model.name}")  # relative: no output names a folder of this machine
     own = Path(sys.executable).with_name("transformers")
@@ -141,6 +157,8 @@ def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[
         rows = load.send(target, _asks("first", half), CONNECTIONS, 1, _nothing)
         for k in range(ABORTS):
             _leave_early(target, f"gone-{k:03d}")
+        for k in range(STOPPED):
+            _stop_at_a_word(target, f"stopped-{k:03d}", k)
         rows += load.send(target, _asks("again", half), CONNECTIONS, 1, _nothing)
         time.sleep(0.5)
     return rows
@@ -155,13 +173,24 @@ def _asks(prefix: str, many: int) -> list[load.Ask]:
 
 def _leave_early(target: load.Target, rid: str) -> None:
     """Ask for a long answer and go away after its first line."""
-    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=30.0)
-    body = {"model": target.model, "stream": True, "max_tokens": 400, "temperature": 0.0, "prompt": "ba be bi bo"}
-    connection.request(
-        "POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json", "X-Request-Id": rid}
-    )
+    connection = _asked(target, rid, {"stream": True, "max_tokens": 400, "prompt": "ba be bi bo"})
     connection.getresponse().readline()
     connection.close()
+
+
+def _stop_at_a_word(target: load.Target, rid: str, number: int) -> None:
+    """Ask for an answer that ends at a vowel, and wait for it."""
+    body = {"max_tokens": 64, "stop": ["aeiou"[number % 5]], "prompt": f"ba be {number}"}
+    connection = _asked(target, rid, body)
+    connection.getresponse().read()
+    connection.close()
+
+
+def _asked(target: load.Target, rid: str, body: Mapping[str, object]) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=60.0)
+    whole = json.dumps({"model": target.model, "temperature": 0.0, **body})
+    connection.request("POST", "/v1/completions", whole, {"Content-Type": "application/json", "X-Request-Id": rid})
+    return connection
 
 
 def _answers(store: Store, report: CaptureReport) -> str:
