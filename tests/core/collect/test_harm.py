@@ -1,0 +1,104 @@
+"""Whatever happens to the recorder's disk, folder or processes, the command runs on and what was written can be read."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+
+from teller_core.collect.environment import PLUGIN, SHIM
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
+
+TELLER = [sys.executable, "-m", "teller_core.cli", "capture", "--without", "nvtx", "--without", "cupti"]
+WORK = """
+import sys, time
+for number in range(int(sys.argv[1])):
+    print("line", number, "-" * 200, flush=True)
+    time.sleep(0.005)
+print("done")
+"""
+
+
+def _begin(folder: Path, lines: int, options: Sequence[str] = ()) -> "subprocess.Popen[str]":
+    command = [*TELLER, *options, "--to", str(folder), "--", sys.executable, "-c", WORK, str(lines)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path) -> Generator[Path]:
+    """A file system in memory with room for little more than what is kept for the command's output."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]
+    if os.geteuid() or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("only root may mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_on_a_full_disk_the_command_prints_on(tmp_path: Path) -> None:
+    with _small_disk(tmp_path / "disk") as disk:
+        with _begin(disk / "b", 600) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("line 0 ")
+            while not (disk / "b" / "bundle.json").exists():
+                pass
+            time.sleep(0.3)  # the room is kept at the first sweep
+            with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
+                while True:
+                    filler.write(b"x" * 4096)
+            out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert out.splitlines()[-1] == "done"
+        assert (disk / "b" / "server.log").read_text().count("\n") == 601
+
+
+def test_a_folder_that_vanishes_costs_the_recording_and_nothing_else(tmp_path: Path) -> None:
+    with _begin(tmp_path / "b", 300) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("line 0 ")
+        time.sleep(0.4)
+        shutil.rmtree(tmp_path / "b")
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert out.splitlines()[-1] == "done"
+    assert err.splitlines()[-1].startswith("teller: next: ")
+
+
+def test_a_bundle_of_a_killed_recorder_is_imported_and_says_so(tmp_path: Path) -> None:
+    with _begin(tmp_path / "b", 400) as process:
+        assert process.stdout is not None
+        for _ in range(50):
+            process.stdout.readline()
+        pid = json.loads((tmp_path / "b" / "bundle.json").read_text())["pid"]
+        process.kill()
+        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            time.sleep(0.05)
+        process.stdout.read()
+    assert (tmp_path / "b" / "server.log").read_text().endswith("done\n")
+    with contextlib.closing(Store.open(tmp_path / "t.db")) as store:
+        report = import_paths([tmp_path / "b"], store).captures[0]
+    assert {name for file in report.files for name in file.problems} >= {"recording_open"}
+
+
+def test_short_lived_children_leave_no_files(tmp_path: Path) -> None:
+    code = "import subprocess, sys\nfor _ in range(25): subprocess.run([sys.executable, '-c', 'pass'], check=True)"
+    command = [*TELLER, "--quiet", "--to", str(tmp_path / "b"), "--", sys.executable, "-c", code]
+    subprocess.run(command, check=True, capture_output=True)
+    assert len(list((tmp_path / "b" / "cap").glob("host-*"))) <= 1  # of the one that started them
+
+
+def test_nothing_of_the_recorder_remains_in_a_command_that_is_started_without_its_variable() -> None:
+    code = "import os, sys, threading; print(threading.active_count(), [m for m in sys.modules if 'teller' in m])"
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SHIM), str(PLUGIN)])}
+    variables.pop("TELLER_CAPTURE_DIR", None)
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 []\n"
