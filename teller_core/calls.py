@@ -124,7 +124,8 @@ def _recording(add: Callable[..., Parser]) -> None:
         help=f"leave a part out: {', '.join(PARTS)}",
     )
     record.add_argument("--quiet", action="store_true", help="do not show what the command prints")
-    record.add_argument("command", nargs="+", metavar="COMMAND", help="after --, as you would call it")
+    record.add_argument("command", nargs="+", metavar="-- COMMAND", help="what to run, as you would call it")
+    record.usage = "%(prog)s [options] -- COMMAND..."
     bundle = add("bundle", "make one recording of those of several machines")
     bundle.add_argument("action", choices=("merge",), metavar="merge", help="what to do")
     bundle.add_argument("bundles", nargs="+", type=path, metavar="BUNDLE", help="the folder of each machine")
