@@ -2,7 +2,8 @@
 
 A text log stamps wall time without a zone; its reader takes it for UTC (``FileRead.clock`` ``wall``). Zones differ by
 quarters of an hour, so one event known on the Unix clock as well tells the zone: a request's lines lie inside its caller's
-wait, near its decisions, or a line stands in a second file that has the Unix time. Without such evidence the lines stay on
+wait, near its decisions, a line about a step has the time that the engine counted, or it stands in a second file that has the
+Unix time. Without such evidence the lines stay on
 their own clock and time nothing but themselves.
 """
 
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from teller_core.data.log_lines import LogLines
-from teller_core.data.records import Recording, known
+from teller_core.data.records import Iteration, Recording, known
 from teller_core.data.table import UNKNOWN
 from teller_core.rebuild.identity import outer_names
 
@@ -97,6 +98,7 @@ def _shifts(recording: Recording, wall: set[int]) -> dict[int, int]:
 
 def _pairs(recording: Recording, wall: set[int]) -> Iterator[_Pair]:
     yield from _request_pairs(recording, wall)
+    yield from _step_pairs(recording, wall)
     yield from _line_pairs(recording.lines, wall)
 
 
@@ -113,6 +115,18 @@ def _request_pairs(recording: Recording, wall: set[int]) -> Iterator[_Pair]:
         window = next((begun[name] for name in outer_names(request) if name in begun), None)
         if window is not None:
             yield _Pair(file, time, *window)
+
+
+def _step_pairs(recording: Recording, wall: set[int]) -> Iterator[_Pair]:
+    """Lines about steps whose time the engine's own counters tell."""
+    for row in recording.iterations:
+        if row.line is not None and recording.lines.file[row.line] in wall and _counted(recording, row):
+            yield _Pair(recording.lines.file[row.line], recording.lines.time[row.line], row.time, row.time)
+
+
+def _counted(recording: Recording, row: Iteration) -> bool:
+    """Whether the time of a step with a line is not its line's, but that of the engine's counters, on the Unix clock."""
+    return row.line is not None and known(row.time) and row.time != recording.lines.time[row.line]
 
 
 def _first_known(recording: Recording) -> Mapping[str, tuple[int, int]]:
@@ -163,7 +177,10 @@ def _shifted(recording: Recording, shifts: Mapping[int, int], lost: set[int]) ->
 
     return replace(
         recording,
-        iterations=[row._replace(time=of_line(row.time, row.line)) for row in recording.iterations],
+        iterations=[
+            row if _counted(recording, row) else row._replace(time=of_line(row.time, row.line))
+            for row in recording.iterations
+        ],
         requests=[row._replace(time=of_line(row.time, row.line)) for row in recording.requests],
         lines=recording.lines.at(map(moved, recording.lines.time, recording.lines.file)),
     )

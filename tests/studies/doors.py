@@ -89,18 +89,21 @@ class Recipe(NamedTuple):
 
 def main() -> None:
     """Try every recipe and print the table."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its time"))  # so that no server outlives it
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vllm", type=Path)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--only", choices=[f"{door}-{tier}" for door, tier in DOORS], action="append")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="teller-doors-") as scratch:
         kept = asked.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
         model = tiny_model(kept)
-        recipes = [_recipe(door, tier, kept) for door, tier in DOORS]
+        doors = [(door, tier) for door, tier in DOORS if not asked.only or f"{door}-{tier}" in asked.only]
+        recipes = [_recipe(door, tier, kept) for door, tier in doors]
         _parsed_by_vllm(asked.vllm, recipes)
         _say(" | ".join(COLUMNS))
-        for (door, tier), recipe in zip(DOORS, recipes, strict=True):
+        for (door, tier), recipe in zip(doors, recipes, strict=True):
             _say(" | ".join(_row(door, tier, recipe, kept=kept, model=model, vllm=asked.vllm)))
 
 
