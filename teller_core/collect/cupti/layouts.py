@@ -123,7 +123,9 @@ def _common(cupti: Any, wanted: Wanted) -> dict[str, tuple[np.dtype[Any], int]]:
     form = re.compile(rf"activity_{wanted.stem}\d*_dtype")
     classes: list[Any] = [getattr(cupti, name) for name in dir(cupti) if form.fullmatch(name)]
     if not classes:
-        raise InputError("CUPTI's records", f"this cupti-python has no {wanted.name}", "Install cupti-python 13.0 or newer")
+        raise InputError(
+            "CUPTI's records", f"this cupti-python has no {wanted.name}", "Install cupti-python 13.0 or newer"
+        )
     found: dict[str, tuple[np.dtype[Any], int]] = {}
     for field in wanted.fields:
         places = {(_plain(of.fields[field][0]), int(of.fields[field][1])) for of in classes if field in of.fields}

@@ -137,9 +137,17 @@ static int allocate_stages(void) {
   return 0;
 }
 
+static void path_of(char *path, size_t room, uint32_t number) {
+  snprintf(path, room, "%s/cupti-%d-%u.bin", teller_settings()->folder, (int)getpid(), number);
+}
+
 int open_file(const asked_t *asked) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/cupti-%d-%u.bin", teller_settings()->folder, (int)getpid(), ++windows);
+  if (++windows > SEGMENTS && teller_settings()->bytes) {
+    path_of(path, sizeof path, windows - SEGMENTS);
+    unlink(path);
+  }
+  path_of(path, sizeof path, windows);
   fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return -1;
   if (allocate_stages()) return close(fd), fd = -1, -1;
@@ -147,7 +155,7 @@ int open_file(const asked_t *asked) {
   bytes_written = records = cut = unknown = 0;
   strays();
   most_records = asked->most;
-  most_bytes = teller_settings()->bytes ? teller_settings()->bytes / 2 : UINT64_MAX;
+  most_bytes = teller_settings()->bytes ? teller_settings()->bytes / SEGMENTS : UINT64_MAX;
   for (uint32_t i = 0; i < texts.count; i++) free(texts.text[i]);
   if (texts.slot) memset(texts.slot, 0, texts.room * sizeof *texts.slot);
   texts.count = 0;
