@@ -142,6 +142,24 @@ def test_a_folder_that_cannot_be_written_loses_lines_and_nothing_else(tmp_path: 
     assert (done.returncode, done.stdout, done.stderr) == (0, "served\n", "")
 
 
+def test_a_disk_that_takes_no_more_costs_lines_and_vllm_nothing(tmp_path: Path) -> None:
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+for step in range(200):
+    logger.record(scheduler(iteration_details=details(step)), iteration(1000.0 + step))
+    if step % 20 == 0: logger.writer.flush()
+assert logger.writer.lost > 100
+print('served')
+"""
+    done = run(tmp_path, code, tmp_path / "cap")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "served\n", "")
+    (path,) = (tmp_path / "cap").iterdir()
+    found = engine_stats.read(path, Place())
+    assert found.iterations
+    assert found.problems["bad_json"] <= 1  # the line that found no room
+
+
 def test_it_keeps_no_more_than_its_bound_and_says_what_it_dropped(tmp_path: Path) -> None:
     code = """
 for step in range(3000):
