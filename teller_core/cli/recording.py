@@ -55,7 +55,8 @@ def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunRe
     from teller_core.errors import InputError
 
     about = captured.about
-    seen: Mapping[str, int] = captured.seen if "hooks" in about["on"] and about["engine"] else {}
+    known = about["engine"] or any(captured.seen.values())
+    seen: Mapping[str, int] = captured.seen if "hooks" in about["on"] and known else {}
     dropped = about["ring"]["dropped"].items()
     try:
         checks = examine_recording(folder).checks

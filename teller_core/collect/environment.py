@@ -21,6 +21,7 @@ vLLM's NVTX scopes and its log as JSON. collectives: the flight recorder of torc
 """
 LOG_CONFIG = "vllm-logging.json"
 LOG_FIELDS = ("created", "process", "processName", "threadName", "levelname", "name", "filename", "lineno", "message")
+NOT_TOLD = "only vLLM has it, which the command does not name"
 FLIGHT_RECORDER = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 COLLECTIVES_KEPT = "2000"
 """Entries a process: some 20 steps of a model of 50 layers, and under 2 MB of memory."""
@@ -60,7 +61,7 @@ def environment(
     if "hooks" not in off:
         folders.append(SHIM)
     _vllm(cap, inherited, engine, added, off)
-    if engine == "vllm" and "plugin" not in off:
+    if "plugin" not in off:
         folders.append(PLUGIN)
     _native(cap, inherited, added, off)
     if "collectives" not in off:
@@ -76,8 +77,10 @@ def environment(
 
 def _vllm(cap: Path, inherited: Mapping[str, str], engine: str, added: dict[str, str], off: dict[str, str]) -> None:
     """The switches of vLLM. They are handed to the shim, which knows whether the packages that they need are there."""
-    for part in ("plugin", "scopes", "log"):
-        if engine != "vllm":
+    if engine != "vllm":
+        off.setdefault("log", "only vLLM has it" if engine else NOT_TOLD)
+    if engine not in ("vllm", ""):  # a script may start vLLM: then its words do not tell
+        for part in ("plugin", "scopes"):
             off.setdefault(part, "only vLLM has it")
     for part in ("scopes", "log"):
         if "hooks" in off:

@@ -9,7 +9,7 @@ from teller_core.tell.layout import Style, many, plain, wrap
 def begin_line(folder: str, on: Sequence[str], off: Mapping[str, str], declined: Sequence[str]) -> list[str]:
     """One line: what is recorded, and where to; and one for each part that could not be switched on, though it was wanted."""
     lines = [f"teller: recording {', '.join(on) or 'output only'} into {plain(folder)}"]
-    ours = {part: why for part, why in off.items() if part not in declined and why != "only vLLM has it"}
+    ours = {part: why for part, why in off.items() if part not in declined and not why.startswith("only vLLM has it")}
     return [*lines, *(f"teller: no {part}: {plain(why)}" for part, why in ours.items())]
 
 

@@ -38,6 +38,9 @@ def test_all_that_vllm_has_is_on_for_vllm_and_off_with_a_reason_for_others(tmp_p
         ("plugin", "scopes", "log"), "only vLLM has it"
     )
     assert str(PLUGIN) not in other.variables["PYTHONPATH"]
+    script = environment(tmp_path, {}, "", BOUNDS, without=NATIVE)  # which may start vLLM
+    assert set(script.off) == {*NATIVE, "log"}
+    assert str(PLUGIN) in script.variables["PYTHONPATH"]
 
 
 @pytest.mark.parametrize(
