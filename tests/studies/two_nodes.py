@@ -87,6 +87,12 @@ def _gloo(kept: Path) -> None:
         )
         share = "/".join(f"{part:.0%}" for part in told.waited)
         _row(name, str(told.met), f"{told.transfer_ms:.2f}", f"{told.late}", share, f"{told.clock_error_ms:.2f}", said)
+    with linked() as link:
+        bundles = run_pair(link, kept / "hang", STEPS, {1: {"HANG": "20"}}, hangs=True)
+    absent = rebuilt(*bundles).absences
+    rows = zip(absent.rank, absent.sequence, absent.group, strict=True)
+    said = [f"rank {rank} did not come to number {number} of group {group}" for rank, number, group in rows]
+    _row("rank 1 hangs", "; ".join(said) or "-")
 
 
 def _vllm(vllm: Path, kept: Path) -> None:

@@ -19,6 +19,7 @@ def shown(format_: str, found: Found) -> str:
     for kind in (
         "decisions",
         "executions",
+        "outcomes",
         "iterations",
         "requests",
         "clients",
@@ -29,6 +30,7 @@ def shown(format_: str, found: Found) -> str:
         "collectives",
         "groups",
         "operators",
+        "clocks",
         "lines",
     ):
         lines += [f"{kind.removesuffix('s')} {_record(record)}" for record in getattr(found, kind)]
