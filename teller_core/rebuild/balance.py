@@ -5,7 +5,7 @@ scheduled = prompt - cached - remote + recomputed + rejected + surplus + unused 
 An answer's last token is never computed on. ``recomputed`` is what an eviction threw away and was not found in the cache
 again; ``rejected`` are guesses that the model did not confirm, ``surplus`` confirmed ones beyond the end of the answer,
 ``unused`` what was scheduled for a request that had ended or been evicted by the time it ran. A record that were lost, or
-read wrongly, would break the sum.
+read wrongly, would break the sum; the decision with which a request comes back, the one that could be missed, says that it is.
 """
 
 from collections import Counter, defaultdict
@@ -20,6 +20,7 @@ from teller_core.rebuild.engines import place
 from teller_core.rebuild.requests import Entry, Registry
 
 TERMS = ("scheduled", "prompt", "cached", "remote", "recomputed", "rejected", "surplus", "unused", "output")
+FROM_OUTCOMES = ("output", "rejected", "surplus", "unused")
 ENDED = frozenset({"ended", "aborted"})
 
 
@@ -34,6 +35,8 @@ class _Run(NamedTuple):
     prompt: int
     lost: int
     """Rejected, surplus or unused of its tokens: they left nothing in the cache."""
+    resumed: bool
+    """The scheduler says that it came back with this one."""
     came: int
     """When its outcome was taken in, UNKNOWN where that was not recorded."""
 
@@ -52,18 +55,21 @@ def balance(recording: Recording, registry: Registry, problems: Counter[str]) ->
     if not recording.outcomes:
         return Balance()
     accounts = _accounts(recording, registry)
+    prompts = any(decision.prompt for decision in recording.decisions)
     holds, unchecked, total = 0, Counter[str](), Counter[str]()
     for entry in registry.entries:
         account = accounts.get(id(entry))
         if account is None:
             continue
-        why = _uncheckable(entry, account)
+        why = _uncheckable(entry, account, prompts)
         if why:
             unchecked[why] += 1
             continue
-        terms = _terms(entry, account)
-        holds += _adds_up(terms)
-        problems["identity_broken"] += not _adds_up(terms)
+        returns = _returns(entry, account.runs)
+        terms = _terms(entry, account, returns)
+        whole = _adds_up(terms) and all(run.resumed for _, run in returns)
+        holds += whole
+        problems["identity_broken"] += not whole
         total.update(terms)
     checked = holds + problems["identity_broken"]
     return Balance(checked, holds, {name: total[name] for name in TERMS if checked}, dict(unchecked))
@@ -83,7 +89,9 @@ def _accounts(recording: Recording, registry: Registry) -> dict[int, _Account]:
         for name in decision.tokens:
             account = accounts[id(registry.at(name, decision.start))]
             account.runs.append(_run(name, decision, came))
-            _take_in(account, name, came)
+            account.known &= came is not None
+    for came in recording.outcomes:
+        _take_in(accounts, registry, came)
     return accounts
 
 
@@ -93,25 +101,31 @@ def _run(name: str, decision: Decision, came: Outcome | None) -> _Run:
     tokens, computed, cached, remote, prompt = (column.get(name, -1) for column in columns)
     lost = sum(one.get(name, 0) for one in tables)
     taken = UNKNOWN if came is None else came.start
-    return _Run(decision.start, tokens, computed, cached, max(remote, 0), prompt, lost, taken)
+    resumed = name in decision.resumed
+    return _Run(decision.start, tokens, computed, cached, max(remote, 0), prompt, lost, resumed, taken)
 
 
-def _take_in(account: _Account, name: str, came: Outcome | None) -> None:
-    account.known &= came is not None
-    if came is not None:
-        account.terms["output"] += came.got.get(name, 0)
-        account.terms["rejected"] += came.rejected.get(name, 0)
-        account.terms["surplus"] += came.surplus.get(name, 0)
-        account.terms["unused"] += came.unused.get(name, 0)
-        account.done = came.done.get(name, account.done)
+def _take_in(accounts: Mapping[int, _Account], registry: Registry, came: Outcome) -> None:
+    """Whether or not the decision was recorded: what came out of a lost one must not vanish with it."""
+    for term in FROM_OUTCOMES:
+        column: Mapping[str, int] = getattr(came, "got" if term == "output" else term)
+        for name, tokens in column.items():
+            if account := accounts.get(id(registry.at(name, came.start))):
+                account.terms[term] += tokens
+    for name, reason in came.done.items():
+        if account := accounts.get(id(registry.at(name, came.start))):
+            account.done = reason
 
 
-def _uncheckable(entry: Entry, account: _Account) -> str:
-    """Why the sum cannot be asked for: ``start_not_recorded``, ``not_ended``, ``no_output``, ``terms_missing``; else empty."""
+def _uncheckable(entry: Entry, account: _Account, prompts: bool) -> str:
+    """Why the sum cannot be asked for: ``start_not_recorded``, ``not_ended``, ``no_output``, ``terms_missing``; else empty.
+
+    ``prompts``: decisions tell the prompt of those that they choose for the first time.
+    """
     first = account.runs[0]
     if min(run.tokens for run in account.runs) < 0:
         return "terms_missing"
-    if first.computed < 0 or _prompt(entry, first) < 0:
+    if first.computed < 0 or _prompt(entry, first) < 0 or (prompts and first.prompt < 0):
         return "start_not_recorded"
     stopped = any(fact.kind in ENDED for fact in entry.facts)
     if not account.done and not stopped:
@@ -127,14 +141,14 @@ def _prompt(entry: Entry, first: _Run) -> int:
     return next((fact.value for fact in entry.facts if fact.kind == "prompt_tokens" and fact.value is not None), -1)
 
 
-def _terms(entry: Entry, account: _Account) -> Counter[str]:
+def _terms(entry: Entry, account: _Account, returns: Sequence[tuple[int, _Run]]) -> Counter[str]:
     first = account.runs[0]
     terms = Counter(account.terms)
     terms["scheduled"] = sum(run.tokens for run in account.runs)
     terms["prompt"] = _prompt(entry, first)
     terms["remote"] = first.remote
     terms["cached"] = first.cached if first.cached >= 0 else first.computed - first.remote
-    for computed, run in _returns(entry, account.runs):
+    for computed, run in returns:
         terms["recomputed"] += max(0, computed - run.computed)
         terms["cached"] += max(0, run.computed - computed)
     return terms

@@ -13,6 +13,7 @@ from teller_core.data.report import (
     Finding,
     FormatsReport,
     ImportReport,
+    IdentityReport,
     JoinReport,
     Model,
     OperatorReport,
@@ -227,6 +228,8 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
             "  ",
         ),
     ]
+    if report.identity is not None:
+        lines += wrap(_identity(report.identity), style, "  ", "    ")
     lines += file_lines(report.files, style)
     for one in report.joined:
         lines += wrap(_joined(one), style, "  ", "    ")
@@ -237,6 +240,12 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
     return lines
+
+
+def _identity(one: IdentityReport) -> str:
+    left = sum(one.unchecked.values())
+    more = f"; {many(left, 'request')} could not be asked" if left else ""
+    return f"What was scheduled adds up for {one.holds:,} of {many(one.checked, 'request')}{more}"
 
 
 def _joined(one: JoinReport) -> str:

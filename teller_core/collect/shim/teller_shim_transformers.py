@@ -9,10 +9,12 @@ import threading
 import teller_shim_loop as loop
 from teller_shim_events import instant
 from teller_shim_imports import known_version, when_imported
-from teller_shim_wrap import before_call, record_await, record_call
+from teller_shim_wrap import after_await, before_call, record_call
 
 TESTED = ("5.24",)
 _step = threading.local()
+_away = set()
+"""Requests that were evicted and have not come back yet."""
 UNDER_WAY = 4
 
 
@@ -44,7 +46,7 @@ def _streaming(module):
         before_call(module.CBStreamer, "put", _first_token)
         before_call(module.CBStreamer, "end", _end)
         before_call(module.CBStreamer, "cancel", _cancel)
-        record_await(module.CBGenerateManager, "generate_non_streaming", "cb.whole_answer", _answered)
+        after_await(module.CBGenerateManager, "generate_non_streaming", _answered)
 
 
 def _frontend(module, handler):
@@ -86,7 +88,14 @@ def _batch(args, kwargs, ready):
         "output": [state.request_id for state, future in batch if future.has_new_token],
         "running": len(processor.scheduler.active_requests),
         "waiting": len(processor.scheduler.waiting_requests),
+        "resumed": _back(state.request_id for state, _ in batch),
     }
+
+
+def _back(names):
+    back = [name for name in names if name in _away] if _away else []
+    _away.difference_update(back)
+    return back
 
 
 def _number(args, kwargs, result):
@@ -132,6 +141,7 @@ def _evicted(args, kwargs, result, before):
     ]
     for name in gone:
         instant("request.preempted", rid=name, computed=before[name].position_offset)
+    _away.update(gone)
     return {"evicted": len(gone)}
 
 
@@ -152,7 +162,6 @@ def _end(args, kwargs):
 
 def _answered(args, kwargs, result):
     instant("request.finished", rid=kwargs["request_id"], tokens=len(result[2]))
-    return {}
 
 
 def _cancel(args, kwargs):

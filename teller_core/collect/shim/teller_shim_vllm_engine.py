@@ -118,9 +118,9 @@ def _outcome(args, kwargs, result, before):
     rejected = {name: len(drafted[name]) - max(0, n - 1) for name, n in sampled.items() if n and name not in unused}
     surplus = {name: n - got.get(name, 0) for name, n in sampled.items() if name not in unused}
     for key, value in (("done", done), ("unused", unused), ("rejected", rejected), ("surplus", surplus)):
-        value = {name: each for name, each in value.items() if each}
-        if value:
-            said[key] = value
+        told = {name: each for name, each in value.items() if each}
+        if told:
+            said[key] = told
     return said
 
 

@@ -9,7 +9,7 @@ import time
 
 import teller_shim_loop as loop
 from teller_shim_events import instant
-from teller_shim_wrap import after_call, before_call, record_await, record_call
+from teller_shim_wrap import after_await, after_call, before_call, record_call
 
 _serving = contextvars.ContextVar("teller_serving", default=None)
 _handed = {}
@@ -31,8 +31,8 @@ def hook_handlers(module):
 
 
 def hook_renderer(module):
-    """Note how long a request waits for its tokens, other requests' in the same pool included."""
-    record_await(module.BaseRenderer, "tokenize_prompt_async", "vllm.tokenize", _tokenized)
+    """Note when a request's prompt is tokens, the wait for others in the same pool over, and what tokenizing took."""
+    after_await(module.BaseRenderer, "tokenize_prompt_async", _tokenized)
     record_call(module.BaseRenderer, "_tokenize_prompt", "vllm.tokenizer")
 
 
@@ -72,7 +72,6 @@ def _tokenized(args, kwargs, result):
     current = _serving.get()
     if current is not None:
         current["tokenized"] = time.time_ns()
-    return {"front": current["front"]} if current is not None else {}
 
 
 def _handing(args, kwargs):

@@ -52,22 +52,17 @@ def _note(event, start, took, describe, call):
         add("X", start, event, said)
 
 
-def record_await(owner, name, event, describe=None):
-    """As :func:`record_call`, of a coroutine function: from the call until its result is there."""
+def after_await(owner, name, observe):
+    """Call ``observe(args, kwargs, result)`` once each call of the coroutine function ``owner.name`` has its result."""
 
     def make(function):
         @functools.wraps(function)
-        async def recorded(*args, **kwargs):
-            start = time.time_ns()
-            try:
-                result = await function(*args, **kwargs)
-            except BaseException as error:
-                add("X", start, event, {"dur": time.time_ns() - start, "err": type(error).__name__})
-                raise
-            _counted(_note, event, start, time.time_ns() - start, describe, (args, kwargs, result))
+        async def observed(*args, **kwargs):
+            result = await function(*args, **kwargs)
+            _counted(guarded, name, observe, args, kwargs, result)
             return result
 
-        return recorded
+        return observed
 
     _replace(owner, name, make)
 

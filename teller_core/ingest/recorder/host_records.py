@@ -74,18 +74,15 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         elif kind == "I" and row["name"] in ("request.arrived", "request.added"):
             _coming(found, process, row, coming)
         elif kind == "I" and row["name"] in ("hooks", "hooks_disabled"):
-            found.other["instant"] += 1
             hooks[row["name"]] += 1
         elif isinstance(kind, str) and kind in _READERS:
             _READERS[kind](found, rows, process, row)
         else:
             found.problems["unknown_event"] += 1
     found.requests += [RequestFact(process, at, 0, front, "received") for front, at in coming.items()]
-    if (
-        hooks["hooks_disabled"] and not hooks["hooks"]
-    ):  # else another engine's package was imported beside the one in use
-        found.problems["recorder_hooks_disabled"] += hooks["hooks_disabled"]
-        found.other["instant"] -= hooks["hooks_disabled"]
+    off = 0 if hooks["hooks"] else hooks["hooks_disabled"]  # else another engine was imported beside the one in use
+    found.problems.update({"recorder_hooks_disabled": off} if off else {})
+    found.other.update({"instant": hooks.total() - off} if hooks.total() > off else {})
     found.processes.append(process._replace(role=_role(found)))
     origin = Origin("host_records", "unix", host=place.host or None, pid=process.pid)
     found.traces += rows.traces(origin, by_start=True)
