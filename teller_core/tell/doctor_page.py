@@ -31,9 +31,9 @@ def doctor_page(report: DoctorReport, style: Style) -> list[str]:
 
 def _check(check: DoctorCheck, width: int, style: Style) -> list[str]:
     word, color = MARKS[check.state]
-    indent = " " * (width + 10)
-    text = _wrapped(check.found, style, f"  {check.part.ljust(width)}  {word:<6}", indent)
-    text[0] = text[0].replace(f"  {word:<6}", f"  {style.paint(f'{word:<6}', color)}", 1) if style.color else text[0]
+    indent = " " * (width + 12)
+    text = _wrapped(check.found, style, f"  {check.part.ljust(width)}  {word:<8}", indent)
+    text[0] = text[0].replace(f"  {word:<8}", f"  {style.paint(f'{word:<8}', color)}", 1) if style.color else text[0]
     if check.next:
         text += _wrapped(f"> {check.next}", style, indent, indent + "  ")
     return text

@@ -123,6 +123,8 @@ def _parts(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
         for row in seen.rare
         if row.get("name") == "hooks_disabled"
     }
+    if about.get("engine") == "vllm":  # which has transformers inside, and serves without it
+        disabled = {(package, version) for package, version in disabled if package != "transformers"}
     for package, version in sorted(disabled):
         told = f"off in {package} {version}: not a version that they were tested on, or not as it was there"
         yield partly("hooks", told, "See teller doctor for the versions that are known")

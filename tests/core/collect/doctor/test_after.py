@@ -96,6 +96,11 @@ def test_hooks_that_were_off_or_failed_are_named(tmp_path: Path) -> None:
     assert "vllm 0.99" in checks(made(tmp_path, SERVED + off))["hooks"].found
 
 
+def test_transformers_inside_vllm_is_no_engine_whose_hooks_are_missed(tmp_path: Path) -> None:
+    off = event("hooks_disabled", 0, package="transformers", version="5.19.0", tested=["5.24"])
+    assert "hooks" not in checks(made(tmp_path, SERVED + off))
+
+
 def test_errors_of_hooks_are_counted_once_each(tmp_path: Path) -> None:
     failed = event("hook_error", 1, mod="vllm.schedule", err="KeyError", count=2)
     failed += event("hook_error", 2, mod="vllm.schedule", err="KeyError", count=5)
