@@ -153,6 +153,14 @@ class Requests:
         """int64 ns: the earliest time known of each request."""
         return _first_known(self.client_start, self.received, self.queued, self.scheduled, self.first_token)
 
+    def queue(self) -> Int64:
+        """int64 ns: from the engine's receipt to the first scheduling, where both were recorded by a clock finer than whole
+        seconds; else what the engine itself counted, which may begin later: when it took the request in. UNKNOWN for neither.
+        """
+        both = (self.queued != UNKNOWN) & (self.scheduled != UNKNOWN) & (self.scheduled >= self.queued)
+        both &= (self.queued % _SECOND != 0) & (self.scheduled % _SECOND != 0)
+        return np.where(both, self.scheduled - self.queued, self.queue_ns)
+
     def end(self) -> Int64:
         """int64 ns: the latest outcome known: the caller's end, else the server's, else its last token."""
         return _first_known(self.client_end, self.finished, self.last_token, self.first_token)
@@ -241,6 +249,10 @@ class Lines:
     def check(self) -> None:
         """Raise ValueError where columns differ in length."""
         check_columns(self)
+
+
+_SECOND = 1_000_000_000
+"""A time that is a multiple of this was stamped by a clock of whole seconds."""
 
 
 def _first_known(*times: Int64) -> Int64:

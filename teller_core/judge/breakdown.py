@@ -34,6 +34,10 @@ FRONT = "from the server's receipt to the engine's"
 PLACED = "as lines tell it, or durations if each token was sent on at once"
 """Without steps, durations of spans tell how long the engine had it, and not how much of the rest was before and after."""
 
+QUEUE = "from the engine's receipt to its first scheduling"
+APART_NS = 1_000_000
+"""An engine's own count of the queue that is this much shorter than what was recorded leaves something out."""
+LAUNCHED = "from its first scheduling to its first step's begin"
 SERVERS_OWN = "what remains: the server's own time, of which nothing was recorded"
 
 
@@ -123,7 +127,7 @@ def _own(case: Case, life: Life) -> list[_Colored]:
     around = clip(life.engine.activity, life.first, life.last) if life.engine is not None else EMPTY
     gaps = span(life.launched, life.first) if life.first != UNKNOWN else EMPTY
     return [
-        _Colored("own_prefill", early, "steps that computed its prompt"),
+        _Colored("own_prefill", early, "its first scheduling, and steps that computed its prompt"),
         _Colored("decode", decode, "steps that served it, and what the engine did between them"),
         _Colored("decode", around, "steps that served it, and what the engine did between them"),
         _Colored("between_own_chunks", gaps, "between the steps that computed its prompt"),
@@ -158,9 +162,19 @@ def _zones(case: Case, life: Life) -> list[_Colored]:
             "from the start of its caller, or its receipt by a gateway, to the server's receipt",
         ),
         _between("front_end", life.received, life.queued, FRONT if len(life.step) else f"{FRONT}, {PLACED}"),
-        _between("queue", life.queued, life.launched, "from the engine's receipt to its first step"),
+        _between("queue", life.queued, life.chosen, _queue_source(case, life)),
+        _between("own_prefill", life.chosen, life.launched, LAUNCHED),
         _between("delivery", life.last, life.end, "from the end of its last step to its end"),
     ]
+
+
+def _queue_source(case: Case, life: Life) -> str:
+    """Engines count from when they take a request in, which may be long after it was handed to them."""
+    said = int(case.capture.requests.queue_ns[life.request])
+    apart = (
+        said != UNKNOWN and UNKNOWN not in (life.queued, life.chosen) and life.chosen - life.queued - said > APART_NS
+    )
+    return f"{QUEUE}, of which the engine's own count has only the end" if apart else QUEUE
 
 
 def _between(phase: str, low: int, high: int, source: str, missing: str = "not both of its ends are known") -> _Colored:

@@ -1,7 +1,6 @@
 """One request's life in one capture: its boundaries, the steps that served it and the engine around it."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,22 +12,11 @@ from teller_core.judge.prepare import Case, Engine
 
 
 @dataclass(frozen=True)
-class Life:
-    """The boundaries (int64 ns on the capture's clock, UNKNOWN where nobody recorded them) and the request's own steps.
-
-    ``begin``: its earliest time; ``received``; ``queued``; ``launched``: its first step runs, or was chosen where only that is
-    known; ``first``: the step of its first token ended; ``last``: its last step ended; ``end``. ``rows`` into the
-    participation and, beside them by begin, ``step`` positions, ``start``, ``stop``, ``role``, ``tokens``, ``recomputed``.
+class OwnSteps:
+    """The steps that served a request and whose times are known, by begin: ``rows`` into the participation and, beside them,
+    ``step`` positions, ``start`` and ``stop`` int64 ns, ``role``, ``tokens``, ``recomputed``.
     """
 
-    request: int
-    begin: int
-    received: int
-    queued: int
-    launched: int
-    first: int
-    last: int
-    end: int
     rows: Int64
     step: Int32
     start: Int64
@@ -37,9 +25,28 @@ class Life:
     tokens: Int32
     recomputed: Int32
     mapping: Mapping
-    """Of its steps whose times are known."""
+    """Of these steps."""
     confidence: float
-    """Of the mapping: the mean over its steps, 1 where recorded, 0 where there is none."""
+    """Of the mapping: the mean over the steps, 1 where recorded, 0 where there is none."""
+
+
+@dataclass(frozen=True)
+class Life(OwnSteps):
+    """The boundaries (int64 ns on the capture's clock, UNKNOWN where nobody recorded them) and the request's own steps.
+
+    ``begin``: its earliest time; ``received``; ``queued``; ``chosen``: it was first scheduled; ``launched``: its first step runs,
+    or was chosen where only that is known; ``first``: the step of its first token ended; ``last``: its last step ended; ``end``.
+    """
+
+    request: int
+    begin: int
+    received: int
+    queued: int
+    chosen: int
+    launched: int
+    first: int
+    last: int
+    end: int
     taken: int
     """Steps it took part in, timed or not."""
     known: Mapping
@@ -71,16 +78,18 @@ def life(case: Case, request: int) -> Life:
     own = _own(case, rows) if len(rows) else _NONE
     queued, chosen = _queue(case, request)
     end = int(case.ends[request])
+    launched = int(own.start[0]) if len(own.start) else chosen
     return Life(
         request=request,
         begin=int(case.starts[request]),
         received=_fine(int(case.capture.requests.received[request])),
         queued=queued,
-        launched=int(own.start[0]) if len(own.start) else chosen,
+        chosen=launched if chosen == UNKNOWN else min(chosen, launched),
+        launched=launched,
         first=_first(case, request, own.role, own.stop),
         last=_last(case, request, own.stop, end),
         end=end,
-        **own._asdict(),
+        **vars(own),
         taken=len(rows),
         known=Mapping(int(case.capture.participation.mapping[rows].min())) if len(rows) else Mapping.UNKNOWN,
         engine=_engine(case, request, own.step),
@@ -88,21 +97,7 @@ def life(case: Case, request: int) -> Life:
     )
 
 
-class _Own(NamedTuple):
-    """The request's own steps, as they stand in its Life."""
-
-    rows: Int64
-    step: Int32
-    start: Int64
-    stop: Int64
-    role: UInt8
-    tokens: Int32
-    recomputed: Int32
-    mapping: Mapping
-    confidence: float
-
-
-def _own(case: Case, rows: Int64) -> _Own:
+def _own(case: Case, rows: Int64) -> OwnSteps:
     """The steps at ``rows`` of the participation whose times are known, by begin."""
     part = case.capture.participation
     step = part.step[rows]
@@ -110,7 +105,7 @@ def _own(case: Case, rows: Int64) -> _Own:
     rows, step = rows[timed], step[timed]
     order = np.argsort(case.begin[step], kind="stable")
     rows, step = rows[order], step[order]
-    return _Own(
+    return OwnSteps(
         rows=rows,
         step=step,
         start=case.begin[step],
@@ -124,7 +119,7 @@ def _own(case: Case, rows: Int64) -> _Own:
 
 
 _NO_TIMES, _NO_NUMBERS = np.empty(0, np.int64), np.empty(0, np.int32)
-_NONE = _Own(
+_NONE = OwnSteps(
     rows=_NO_TIMES,
     step=_NO_NUMBERS,
     start=_NO_TIMES,

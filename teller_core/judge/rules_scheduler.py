@@ -28,13 +28,13 @@ LONG_PROMPT = 256
 def queue_saturation(scene: Scene) -> Clue | None:
     """It waited to be admitted, and what ran meanwhile ran at its usual pace."""
     life = scene.life
-    if UNKNOWN in (life.queued, life.launched) or not scene.span:
+    if UNKNOWN in (life.queued, life.chosen) or not scene.span:
         return _reported_queue(scene)
     since = max(life.queued, int(life.engine.begin[0])) if life.engine and len(life.engine.begin) else life.queued
-    waited = overlap(span(since, life.launched), scene.low, scene.high)  # before its first step the engine was not up
-    waited -= overlap(scene.case.stalls, since, life.launched)
+    waited = overlap(span(since, life.chosen), scene.low, scene.high)  # before its first step the engine was not up
+    waited -= overlap(scene.case.stalls, since, life.chosen)
     held = scene.holds
-    inside = overlaps(span(since, life.launched), held.low, held.high)
+    inside = overlaps(span(since, life.chosen), held.low, held.high)
     charged = int((inside * (held.over - held.rest) // np.maximum(held.high - held.low, 1)).sum())
     first = int(held.took[0]) if len(held.took) else 0
     ns = waited - charged - first

@@ -33,7 +33,7 @@ class SlowRow(NamedTuple):
     tpot: int | None
     itl_max: int | None
     queue: int | None
-    """As the engine reported it, else from queued to scheduled."""
+    """As ``Requests.queue`` says."""
     over_work: float | None
     """How many times what its work predicts, for the metric asked for."""
     over_load: float | None
@@ -60,7 +60,9 @@ class OperatorRows(NamedTuple):
 
 
 _SLOW = """
-    SELECT r.number, r.engine_id, x.value, {other}, ifnull(r.queue_ns, r.scheduled - r.queued),
+    SELECT r.number, r.engine_id, x.value, {other},
+        CASE WHEN r.scheduled >= r.queued AND r.queued % 1000000000 AND r.scheduled % 1000000000
+            THEN r.scheduled - r.queued ELSE r.queue_ns END,
         1.0 * x.value / nullif(x.by_work, 0), 1.0 * x.value / nullif(x.by_load, 0), a.verdict,
         (SELECT f.cause FROM findings f WHERE f.capture = x.capture AND f.request = r.number AND f.metric = x.metric
             AND f.position = 0),

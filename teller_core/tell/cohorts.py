@@ -39,25 +39,19 @@ def what_differs(requests: Requests, value: Int64) -> str:
 
 def _features(requests: Requests) -> list[tuple[str, str, Float64]]:
     """Name, unit and column (float64, NaN for unknown) of what a request can differ in."""
-    waited = _span(requests.queued, requests.scheduled)
+    waited = requests.queue()
     return [
         ("prompt tokens", "", _count(requests.prompt_tokens)),
         ("output tokens", "", _count(requests.output_tokens)),
         ("cached tokens", "", _count(requests.cached_tokens)),
         ("preemptions", "", _count(requests.preemptions)),
-        ("queue time", "ms", np.where(requests.queue_ns != UNKNOWN, requests.queue_ns / 1e6, waited)),
+        ("queue time", "ms", np.where(waited != UNKNOWN, waited / 1e6, np.nan)),
         ("longest token gap", "ms", np.where(requests.itl_max != UNKNOWN, requests.itl_max / 1e6, np.nan)),
     ]
 
 
 def _count(column: "np.ndarray[tuple[int], np.dtype[np.int32]]") -> Float64:
     return np.where(column >= 0, column, np.nan).astype(np.float64)
-
-
-def _span(start: Int64, stop: Int64) -> Float64:
-    """float64 ms between two times, NaN where one is not known."""
-    both = (start != UNKNOWN) & (stop != UNKNOWN)
-    return np.where(both, (np.where(both, stop, 0) - np.where(both, start, 0)) / 1e6, np.nan)
 
 
 def _cliffs_delta(slow: Float64, fast: Float64) -> tuple[float, float, float] | None:

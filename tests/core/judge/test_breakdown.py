@@ -40,6 +40,18 @@ def test_a_request_alone_decodes_for_as_long_as_its_steps_and_the_turnaround_bet
     assert of(parts, "remote_kv_wait") is None
 
 
+def test_the_queue_is_one_and_the_same_in_the_list_and_in_the_answer() -> None:
+    capture, numbers = serve(CROWD, slots=3)
+    case = prepare(capture, numbers)
+    told = capture.requests.queue()
+    for request in range(len(CROWD)):
+        assert of(scene(case, request, "e2e").phases, "queue") == told[request]
+    assert len(set(told.tolist())) > 5
+    counted = replace(capture.requests, queue_ns=told // 2 + 1)
+    parts = scene(prepare(replace(capture, requests=counted), numbers), int(np.argmax(told)), "e2e").phases
+    assert any(part.part == "queue" and "engine's own count" in part.source for part in parts)
+
+
 def test_a_phase_without_a_source_is_null_and_its_time_is_unexplained() -> None:
     capture, numbers = serve([Ask(0, 50, 10), Ask(400, 50, 10, way=30)])
     blind = replace(capture.requests, received=np.full(2, UNKNOWN))

@@ -49,7 +49,8 @@ def without_steps(folder: Path | None) -> Case:
 def test_what_stands_for_no_steps_is_what_no_steps_give() -> None:
     case = alone([called(at, first=50, gap=20, tokens=9) for at in range(0, 1000, 100)])
     given = life._own(case, case.rows[:0])  # pyright: ignore[reportPrivateUsage] -- the two are to be one
-    for mine, theirs in zip(life._NONE, given, strict=True):  # pyright: ignore[reportPrivateUsage]
+    for field in fields(given):
+        mine, theirs = getattr(life._NONE, field.name), getattr(given, field.name)  # pyright: ignore[reportPrivateUsage]
         assert np.array_equal(mine, theirs)
         assert getattr(mine, "dtype", None) == getattr(theirs, "dtype", None)
     raw = holds._Raw(*(np.empty(0, np.int64) for _ in holds._Raw._fields))  # pyright: ignore[reportPrivateUsage]

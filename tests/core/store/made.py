@@ -234,8 +234,8 @@ def capture_of(identity: str, tree: Tree | None = None, requests: int = 3, steps
             number=numbers + 1,
             engine_id=[f"cmpl-{i}" for i in range(requests)],
             client_id=[f"client-{i}" for i in range(requests)],
-            queued=[0] * requests,
-            scheduled=[1_000] * requests,
+            queued=[500] * requests,
+            scheduled=[1_500] * requests,
             queue_ns=[UNKNOWN] * requests,
         ),
         participation=filled(

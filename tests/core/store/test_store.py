@@ -119,13 +119,18 @@ def test_the_values_of_a_metric_come_in_the_order_of_the_requests(store: Store):
     assert store.values("0a", "ttft").tolist() == [10, UNKNOWN, UNKNOWN]
 
 
-def test_the_queue_is_what_the_engine_said_where_it_said_it(store: Store):
-    plain = capture_of("0a")
-    queue = np.array([77, UNKNOWN, UNKNOWN])
-    requests = replace(plain.requests, queue_ns=queue, queued=np.array([0, 0, UNKNOWN]))
-    capture = replace(plain, requests=requests)
-    store.save(capture, assessment_of({"e2e": [3, 2, 1]}), [], report_of(capture))
-    assert [row.queue for row in store.slow_rows("0a").rows] == [77, 1_000, None]
+def test_the_queue_is_what_the_table_of_requests_says_it_is(store: Store):
+    plain = capture_of("0a", requests=6)
+    second = 1_000_000_000
+    requests = replace(
+        plain.requests,
+        queue_ns=np.array([77, UNKNOWN, UNKNOWN, 77, 77, 77]),
+        queued=np.array([500, 500, UNKNOWN, second, 500, 2_000]),
+        scheduled=np.array([1_500, 1_500, 1_500, second + 5, second, 1_500]),
+    )
+    store.save(replace(plain, requests=requests), assessment_of({"e2e": [6, 5, 4, 3, 2, 1]}), [], report_of(plain))
+    assert [row.queue for row in store.slow_rows("0a").rows] == [1_000, 1_000, None, 77, 77, 77]
+    assert requests.queue().tolist() == [1_000, 1_000, UNKNOWN, 77, 77, 77]
 
 
 @pytest.mark.parametrize(
