@@ -13,6 +13,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -85,6 +86,8 @@ class Recipe(NamedTuple):
     shell: Sequence[str]
     arguments: Sequence[str]
     then: Sequence[str]
+    mentioned: Sequence[str]
+    """Other switches of vLLM that the page speaks of."""
 
 
 def main() -> None:
@@ -125,6 +128,7 @@ def recipe_of(page: str) -> Recipe:
         [line for line in lines[:at] if line.startswith("export ")],
         [] if lines[at + 1].startswith("#") else shlex.split(lines[at + 1]),
         then[: then.index("")],
+        sorted(set(re.findall(r"--(?:en|dis)able-[a-z-]+", page))),
     )
 
 
@@ -142,7 +146,12 @@ def _row(door: str, tier: str, recipe: Recipe, *, kept: Path, model: Path, vllm:
 
 def _parsed_by_vllm(vllm: Path, recipes: Sequence[Recipe]) -> None:
     """Raises SystemExit where vLLM's own parser does not know an argument."""
-    words = [str(vllm.with_name("python")), "-c", PARSE, json.dumps([list(recipe.arguments) for recipe in recipes])]
+    words = [
+        str(vllm.with_name("python")),
+        "-c",
+        PARSE,
+        json.dumps([[*one.arguments, *one.mentioned] for one in recipes]),
+    ]
     done = subprocess.run(
         words, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, check=False, timeout=120
     )

@@ -139,6 +139,7 @@ def _vllm_flags(tier: int, folder: Path) -> RecipeReport:
         notes=[
             "It needs the packages opentelemetry-sdk and opentelemetry-exporter-otlp where vLLM runs",
             "--enable-log-requests writes the parameters of each request to the log, at INFO no prompts",
+            "--enable-per-request-metrics puts a request's times into its response, for callers that keep them",
         ],
     )
 
