@@ -32,7 +32,7 @@ def run_pair(
     hangs: bool = False,
 ) -> list[Path]:
     """Run ``steps`` passes on both sides of ``link``, each recorded into its bundle. ``variables``: what is set on one side;
-    ``meanwhile`` is called once both run. With ``hangs`` they are ended as soon as a flight recorder's dump tells of a call that
+    ``meanwhile`` is called once both run. With ``hangs`` they are ended once both have dumped, as ranks do of which one
     hangs. Returns the two bundles. Raises RuntimeError where a rank fails or is too slow.
     """
     bundles = [folder / "node-a", folder / "node-b"]
@@ -45,7 +45,7 @@ def run_pair(
         meanwhile()
         late = time.monotonic() + TIMEOUT_S
         while any(service.process.poll() is None for service in services):
-            if hangs and any(folder.glob("node-?/cap/fr-*.json")):
+            if hangs and len(list(folder.glob("node-?/cap/fr-*.json"))) == len(bundles):
                 return bundles
             if time.monotonic() > late:
                 raise RuntimeError("the ranks did not end in time")

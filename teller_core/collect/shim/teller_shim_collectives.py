@@ -3,14 +3,14 @@
 A call on a Gloo group lasts, on the calling thread, as long as the collective, so calls of all ranks tell who came last,
 without a profiler. NCCL's calls return before the device begins: those are left to its own recorders. One that lasts
 unusually long makes torch's flight recorder write what it holds, where TORCH_FR_BUFFER_SIZE made it hold anything; so does
-the end of the process.
+an unusually long time without any, which is what the rank that the others wait for sees, and the end of the process. The last
+such dump of a process is kept.
 
 ``K`` events: ``name`` the function, ``dur``, ``group``, ``n`` (counts the collectives of the group here), ``rank`` in the job,
 ``size`` of the group, ``elems`` and ``dtype`` of what is given, ``later`` where the call only began it. Tested on torch 2.13.
 """
 
 import functools
-import json
 import os
 import sys
 import threading
@@ -42,7 +42,7 @@ CALLS = {
 _numbers = Counter()
 _gloo = {}
 _open = {}
-_told = {"hang": None, "rank": None}
+_told = {"hang": None, "rank": None, "last": 0, "idle": 0, "dump": None}
 _MARK = "__teller_shim__"
 
 
@@ -55,17 +55,20 @@ def after_fork():
     """A child has called nothing yet."""
     _numbers.clear()
     _open.clear()
-    _told.update(hang=None, rank=None)
+    _told.update(hang=None, rank=None, last=0, idle=0, dump=None)
 
 
 def watch(folder):
-    """Where a call has lasted for LONG_S, have the flight recorder write what it knows; once a call."""
+    """Where a call has lasted for LONG_S, or none was made for as long, have the flight recorder write what it knows; once."""
     late = time.time_ns() - int(LONG_S * 1e9)
     for call in list(_open.values()):
         if call[0] < late and _told["hang"] != call:
             _told["hang"] = call
             instant("collective_hangs", call=call[1], group=call[2], n=call[3])
             dump(folder)
+    if _told["last"] and not _open and _told["last"] < late and _told["idle"] != _told["last"]:
+        _told["idle"] = _told["last"]
+        dump(folder)
 
 
 def finish(folder):
@@ -79,16 +82,19 @@ def dump(folder):
     write = getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace_json", None)
     if write is None:
         return
-    document = json.loads(write(includeCollectives=True, onlyActive=False))
-    if not document.get("entries"):
+    text = write(includeCollectives=True, onlyActive=False)
+    if b'"profiling_name"' not in text or not text.startswith(b"{"):
         return
     if _told["rank"] is not None:
-        document["rank"] = _told["rank"]
+        text = b'{"rank": %d,' % _told["rank"] + text[1:]
     name = "fr-%d-%d.json" % (os.getpid(), time.time_ns())
-    hidden = os.path.join(folder, "." + name)
-    with open(hidden, "w") as file:
-        json.dump(document, file)
-    os.replace(hidden, os.path.join(folder, name))
+    hidden, path = os.path.join(folder, "." + name), os.path.join(folder, name)
+    with open(hidden, "wb") as file:
+        file.write(text)
+    os.replace(hidden, path)
+    before, _told["dump"] = _told["dump"], path
+    if before is not None:
+        os.unlink(before)
 
 
 def _wrap(module):
@@ -149,6 +155,7 @@ def _begin(module, name, group):
 
 def _end(call, took, tensor, result):
     start, name, group, number, rank, size = call
+    _told["last"] = start + took
     fields = {"dur": took, "group": group, "n": number, "rank": rank, "size": size}
     if hasattr(tensor, "numel"):
         fields["elems"] = tensor.numel()
