@@ -26,6 +26,7 @@ from teller_core.collect.cupti.windows import close_window, open_window
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ANSWERS = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
+faulthandler.enable()
 faulthandler.register(signal.SIGUSR1, all_threads=True)
 LIBRARY = os.environ.get("CUDA_INJECTION64_PATH")
 OURS: Any = ctypes.PyDLL(LIBRARY) if LIBRARY else None
@@ -33,6 +34,7 @@ if DEVICE == "cpu" and OURS is not None:  # nothing else would load it
     ctypes.CDLL(sys.argv[1])
     OURS.InitializeInjection()
 CAP = Path(os.environ.get("TELLER_CAPTURE_DIR", "."))
+(CAP / "CUPTI").unlink(missing_ok=True)  # what was asked of a worker that is gone
 steps = {"number": 0, "marked": False, "times": []}
 
 
@@ -53,7 +55,9 @@ def make_model():
         eos_token_id=None,
         pad_token_id=0,
     )
-    model = transformers.LlamaForCausalLM(config).to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32).eval()
+    model = (
+        transformers.LlamaForCausalLM(config).to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32).eval()
+    )
     model.register_forward_pre_hook(before_step)
     model.register_forward_hook(after_step)
     return model

@@ -72,8 +72,11 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   uint64_t when[4];
   size_t dropped = 0, before = 0;
   if (problem) { refuse(asked, problem); return; }
-  int taken = cupti.subscribe(&subscriber, callback_of_nobody, NULL);
+  const char *experiment = getenv("TELLER_INJECT_SUBSCRIBE");
+  int taken = experiment && *experiment == '0' ? 1 : cupti.subscribe(&subscriber, callback_of_nobody, NULL);
+  if (experiment && *experiment == '0') goto open;
   if (taken && !asked->shared) { refuse(asked, "other_client"); return; }
+open:
   if (open_file(asked)) {
     if (!taken) cupti.unsubscribe(subscriber);
     return;
@@ -151,6 +154,14 @@ EXPORTED int InitializeInjection(void) {
   if (!teller_settings() || __atomic_exchange_n(&started, 1, __ATOMIC_SEQ_CST)) return 1;
   static int registered;
   if (!registered++) read_layout(), atexit(at_exit);
+  const char *early = getenv("TELLER_INJECT_EARLY");
+  if (early && !find_cupti()) {
+    void *subscriber;
+    uint64_t t;
+    if (*early == '1') cupti.timestamp(&t);
+    if (*early == '2' && !cupti.subscribe(&subscriber, callback_of_nobody, NULL)) cupti.unsubscribe(subscriber);
+    if (*early == '3') cupti.callbacks(requested, completed), cupti.enable(KERNEL), cupti.enable(GRAPH), cupti.disable(GRAPH), cupti.disable(KERNEL);
+  }
   if (teller_thread("teller-cupti", look_for_windows)) started = 0;
   return 1;
 }
