@@ -21,18 +21,21 @@ SPECIAL = ["<unk>", "<s>", "</s>"]
 VERSION = "tiny-llama-1"
 
 
-def tiny_model(folder: Path) -> Path:
-    """The folder of the model inside ``folder``, made there the first time. Raises MissingExtra without the lab extra."""
-    made = folder / VERSION
+def tiny_model(folder: Path, key_heads: int = KEY_HEADS) -> Path:
+    """The folder of the model inside ``folder``, made there the first time. Raises MissingExtra without the lab extra.
+
+    ``key_heads`` divides HEADS; tensor parallelism divides it in turn.
+    """
+    made = folder / (VERSION if key_heads == KEY_HEADS else f"{VERSION}-{key_heads}")
     if not (made / "config.json").exists():
-        hidden = folder / f".{VERSION}"
+        hidden = folder / f".{made.name}"
         hidden.mkdir(parents=True, exist_ok=True)
-        _make(hidden)
+        _make(hidden, key_heads)
         hidden.rename(made)
     return made
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, key_heads: int) -> None:
     try:
         import safetensors.numpy as tensors  # only the lab extra has it
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -50,18 +53,18 @@ def _make(folder: Path) -> None:
     made.train_from_iterator(corpus(), trainer)
     made.save(str(folder / "tokenizer.json"))
     writer: Any = tensors  # its types are partial
-    writer.save_file(dict(_weights()), str(folder / "model.safetensors"), {"format": "pt"})
-    for name, content in _configs().items():
+    writer.save_file(dict(_weights(key_heads)), str(folder / "model.safetensors"), {"format": "pt"})
+    for name, content in _configs(key_heads).items():
         (folder / name).write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _weights() -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
+def _weights(key_heads: int) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
     chance = np.random.default_rng(0)
 
     def normal(*shape: int) -> npt.NDArray[np.float32]:
         return chance.normal(0.0, 0.02, shape).astype(np.float32)
 
-    keys = HIDDEN * KEY_HEADS // HEADS
+    keys = HIDDEN * key_heads // HEADS
     yield "model.embed_tokens.weight", normal(VOCABULARY, HIDDEN)
     for layer in range(LAYERS):
         name = f"model.layers.{layer}."
@@ -82,7 +85,7 @@ def _weights() -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
     yield "lm_head.weight", head
 
 
-def _configs() -> dict[str, dict[str, Any]]:
+def _configs(key_heads: int) -> dict[str, dict[str, Any]]:
     ends = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
     return {
         "tokenizer_config.json": {
@@ -102,7 +105,7 @@ def _configs() -> dict[str, dict[str, Any]]:
             "intermediate_size": INNER,
             "num_hidden_layers": LAYERS,
             "num_attention_heads": HEADS,
-            "num_key_value_heads": KEY_HEADS,
+            "num_key_value_heads": key_heads,
             "max_position_embeddings": POSITIONS,
             "tie_word_embeddings": False,
             "dtype": "float32",
