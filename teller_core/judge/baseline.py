@@ -14,11 +14,11 @@ import numpy as np
 
 from teller_core.data.assessment import Baselines
 from teller_core.data.capture import GRAPH_CAPTURE, Capture
-from teller_core.data.long_columns import Column, kept, let_go
+from teller_core.data.long_columns import PIECE, Column, kept, let_go, taken
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.tree import Tree
 from teller_core.judge.classes import SLACK, Classes, capped
-from teller_core.judge.grouping import Groups, RankSpans, Runs, join, rank_spans
+from teller_core.judge.grouping import Groups, RankSpans, Runs, join, rank_spans, slimmed
 from teller_core.judge.robust import Float32, medians
 from teller_core.judge.trends import Trend, bend, trends
 
@@ -89,6 +89,7 @@ def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
         return _EMPTY, []
     ranks = [rank_spans(capture, r, tree, classes) for r, tree in trees]
     groups = join(ranks)
+    ranks = list(map(slimmed, ranks))
     trend = trends(
         _joined(groups.of),
         _joined([spans.value for spans in ranks]),
@@ -123,7 +124,7 @@ def _parts(ranks: Sequence[RankSpans], groups: Groups, sure: Sequence[Float32], 
         total += np.bincount(mine, weights=spans.own, minlength=len(group))
     used = count > 0
     number = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    of = [kept(number[mine]) for mine in of]
+    of = [taken(number, mine) for mine in of]
     return _Parts(of, group[used], told[used], median[used], spread[used], count[used], total[used])
 
 
@@ -164,14 +165,16 @@ def _nth(spans: RankSpans, runs: Runs, calls: Float64, spread: Float64) -> Int32
     their number; -1 elsewhere.
     """
     length = runs.stop - runs.begin
-    nth = np.arange(len(spans.order), dtype=np.int32) - np.repeat(runs.begin, length).astype(np.int32)
+    nth = np.arange(len(spans.order), dtype=np.int32)
+    nth -= np.repeat(runs.begin.astype(np.int32), length)
     usual = calls[runs.group]
     able = (spread[runs.group] > WIDE) & (usual > 1) & (usual <= MOST_NTH) & (runs.step >= 0)
     agree = np.bincount(runs.group, weights=length == usual, minlength=len(calls))
     known = np.bincount(runs.group, minlength=len(calls))
     able &= ((agree >= STEADY * known) & (known >= MIN_SPANS))[runs.group]
+    nth[nth >= np.repeat(np.where(able, usual, 0).astype(np.int32), length)] = -1
     apart = np.empty(len(spans.order), dtype=np.int32)
-    apart[spans.order] = np.where(nth < np.repeat(np.where(able, usual, 0), length), nth, -1)
+    apart[spans.order] = nth
     return apart
 
 
@@ -190,11 +193,16 @@ def _told_apart(nth: Sequence[Int32], groups: Groups) -> tuple[list[Int32], Int3
 
 def _beside(spans: RankSpans, groups: Groups, parts: _Parts, index: int, bent: tuple[Float32, Float32]) -> Spans:
     """The spans of one rank, ``index``-th of those profiled, beside their baselines."""
-    sure, free = bent
     of = parts.of[index]
-    away = spans.value - sure - parts.median.astype(np.float32)[of]
-    away -= np.clip(away, np.minimum(free, 0), np.maximum(free, 0))
-    width = np.where(parts.count >= MIN_SPANS, parts.spread, np.nan).astype(np.float32)[of]
+    normal, residual = np.empty((2, len(of)), dtype=np.float32)
+    median = parts.median.astype(np.float32)
+    width = np.where(parts.count >= MIN_SPANS, parts.spread, np.nan).astype(np.float32)
+    for low in range(0, len(of), PIECE):
+        part = slice(low, low + PIECE)
+        sure, free = (learned[part] for learned in bent)
+        away = spans.value[part] - sure - median[of[part]]
+        away -= np.clip(away, np.minimum(free, 0), np.maximum(free, 0))
+        normal[part], residual[part] = spans.value[part] - away, away / width[of[part]]
     return Spans(
         rank=spans.rank,
         tree=spans.tree,
@@ -204,8 +212,8 @@ def _beside(spans: RankSpans, groups: Groups, parts: _Parts, index: int, bent: t
         order=spans.order,
         runs=groups.runs[index],
         baseline=of,
-        normal=kept((spans.value - away).astype(np.float32)),
-        residual=kept((away / width).astype(np.float32)),
+        normal=kept(normal),
+        residual=kept(residual),
         calls=groups.calls,
     )
 

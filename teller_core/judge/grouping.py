@@ -1,7 +1,7 @@
 """The calls of every place in every step, over all ranks of a capture."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.capture import Capture
-from teller_core.data.long_columns import kept, let_go
+from teller_core.data.long_columns import kept, let_go, taken
 from teller_core.data.plain_names import plain_name
 from teller_core.data.shapes import shapes_of
 from teller_core.data.table import Float64, Int32, Int64, Text
@@ -170,12 +170,17 @@ def join(ranks: Sequence[RankSpans]) -> Groups:
     passed: list[dict[int, int]] = [{} for _ in ranks]
     runs = [_runs(spans, to) for spans, to in zip(ranks, into, strict=True)]
     return Groups(
-        of=[kept(to[spans.group]) for to, spans in zip(into, ranks, strict=True)],
+        of=[taken(to, spans.group) for to, spans in zip(into, ranks, strict=True)],
         runs=runs,
         calls=_calls(ranks, into, runs, len(first)),
         places=[_place(ranks[rank], index, passed[rank]) for rank, index in example],
         raw=[_raw(ranks[rank], index) for rank, index in example],
     )
+
+
+def slimmed(spans: RankSpans) -> RankSpans:
+    """``spans`` without the columns that only :func:`join` needs."""
+    return replace(spans, top=spans.top[:0].copy(), group=spans.group[:0].copy())
 
 
 def _runs(spans: RankSpans, into: Int32) -> Runs:

@@ -1,16 +1,19 @@
 """Robust statistics of many groups at once, by sorting numbers that hold a group and a value."""
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.data.long_columns import taken
+from teller_core.data.long_columns import PIECE, taken
 from teller_core.data.table import Float64, Int32, Int64
 
 UInt64 = npt.NDArray[np.uint64]
 Float32 = npt.NDArray[np.float32]
 
+LOW_HALF = 0 if sys.byteorder == "little" else 1
+"""Where the low half of an integer lies that is looked at as two."""
 NORMAL_MAD = 1.4826
 """The median absolute deviation of a normal distribution times this is its standard deviation."""
 
@@ -33,9 +36,10 @@ class Grouped:
         at = self.offset[:-1] + (np.maximum(count, 1) - 1) * q
         low = np.floor(at).astype(np.int64)
         high = np.minimum(low + 1, np.maximum(self.offset[1:] - 1, self.offset[:-1]))
-        value = np.append(self.value, np.float32(0)).astype(np.float64)
-        mixed = value[low] + (value[high] - value[low]) * (at - low)
-        return np.where(count > 0, mixed, np.nan)
+        if not len(self.value):
+            return np.full(len(count), np.nan)
+        below, above = (self.value[np.minimum(i, len(self.value) - 1)].astype(np.float64) for i in (low, high))
+        return np.where(count > 0, below + (above - below) * (at - low), np.nan)
 
 
 def grouped(group: Int32 | Int64, value: Float32, groups: int) -> Grouped:
@@ -50,8 +54,7 @@ def grouped(group: Int32 | Int64, value: Float32, groups: int) -> Grouped:
     count = np.bincount(group, minlength=groups)
     offset = np.zeros(groups + 1, dtype=np.int64)
     np.cumsum(count, out=offset[1:])
-    packed &= 0x7FFFFFFF
-    return Grouped(packed.astype(np.int32).view(np.float32), offset)
+    return Grouped(packed.view(np.float32)[LOW_HALF::2], offset)
 
 
 def medians(group: Int32 | Int64, value: Float32, groups: int) -> tuple[Float64, Float64, Int64]:
@@ -76,13 +79,18 @@ def factorize(key: UInt64) -> tuple[Int32, Int32, Int32]:
     bits = np.uint64(max(1, (len(key) - 1).bit_length()))
     mask = (np.uint64(1) << bits) - np.uint64(1)
     packed = key & ~mask
-    packed |= np.arange(len(key), dtype=np.uint64)
+    for low in range(0, len(key), PIECE):
+        part = packed[low : low + PIECE]
+        part |= np.arange(low, low + len(part), dtype=np.uint64)
     packed.sort()
     order = np.empty(len(key), dtype=np.int32)
     np.bitwise_and(packed, mask, out=order, casting="unsafe")
     packed &= ~mask
     begins = np.ones(len(key), dtype=np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=begins[1:])
+    del packed
+    number = np.cumsum(begins, dtype=np.int32)
+    number -= 1
     group = np.empty(len(key), dtype=np.int32)
-    group[order] = np.cumsum(begins, dtype=np.int32) - np.int32(1)
+    group[order] = number
     return group, order, np.flatnonzero(begins).astype(np.int32)

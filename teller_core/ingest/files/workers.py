@@ -1,7 +1,8 @@
-"""Files read side by side, each by a process of its own, with the results in the order of the files.
+"""Files read side by side, each by a process of its own or by this one, with the results in the order of the files.
 
 What comes back is the same as if the files were read here, one after the other. Where this process has one thread, a reader
-is a fork of it and finds the compiled code loaded; elsewhere it comes from a server of forks or is a new interpreter. A reader
+is a fork of it and finds the compiled code loaded, and this process reads files too while the readers do: a fork and its
+hand-over are saved. Elsewhere a reader comes from a server of forks or is a new interpreter, and this process waits. A reader
 ignores Ctrl-C, which is for whoever started it, and ends with that process. How many run at once depends on the processors
 and on the memory that they may use.
 """
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -104,8 +106,12 @@ class _Readers:
     folder: Path
     context: Context
     most: int
+    """Files read at once by readers: one less than are read where this process reads too."""
+    reads_here: bool
     room: int
     waiting: list[tuple[int, Task]]
+    here: int = 0
+    """Bytes of memory that the file which this process is reading needs."""
     running: dict[int, _Reader] = field(default_factory=dict[int, _Reader])
     done: dict[int, Read] = field(default_factory=dict[int, Read])
 
@@ -126,8 +132,10 @@ def read_each(
     folder = Path(mkdtemp(dir=folder))
     if any(tasks[i].format in PACE for i in apart):
         _warm(nest, folder)
-    room, most = int(SHARE * memory()), min(len(apart), jobs or cores())
-    readers = _Readers(nest, folder, _context(), most, room, [(i, tasks[i]) for i in apart])
+    context, room, most = _context(), int(SHARE * memory()), min(len(apart), jobs or cores())
+    reads_here = context.get_start_method() == "fork"
+    waiting = [(i, tasks[i]) for i in apart]
+    readers = _Readers(nest, folder, context, most - reads_here, reads_here, room, waiting)
     try:
         for i, task in enumerate(tasks):
             _start(readers)
@@ -185,8 +193,7 @@ def _start(readers: _Readers) -> None:
     """Start readers in order while processors and memory allow; one may always run."""
     while readers.waiting and len(readers.running) < readers.most:
         number, task = readers.waiting[0]
-        taken = sum(_need(reader.task) for reader in readers.running.values())
-        if readers.running and taken + _need(task) > readers.room:
+        if not _fits(readers, task):
             return
         readers.waiting.pop(0)
         with _interrupts_held(), warnings.catch_warnings():
@@ -201,6 +208,12 @@ def _start(readers: _Readers) -> None:
             readers.running[number] = _Reader(task, process, ours)
 
 
+def _fits(readers: _Readers, task: Task) -> bool:
+    """Whether memory allows to read a further file: always where none is being read."""
+    taken = readers.here + sum(_need(reader.task) for reader in readers.running.values())
+    return not taken or taken + _need(task) <= readers.room
+
+
 def _need(task: Task) -> int:
     return task.expanded * NEEDS.get(task.format, 1)
 
@@ -209,12 +222,40 @@ def _result(readers: _Readers, number: int, notes: Sequence[Progress]) -> Read:
     """The result of the file at ``number``, as soon as it is there."""
     while number not in readers.done:
         _start(readers)
-        ready = connection.wait([reader.pipe for reader in readers.running.values()], LOOK_S)
-        for at in [at for at, reader in readers.running.items() if reader.pipe in ready]:
-            _take(readers, at)
-        for at in readers.running:
-            notes[at](_noted(readers.folder, at))
+        if readers.reads_here and readers.waiting and _fits(readers, readers.waiting[0][1]):
+            _read_beside(readers, notes)
+        else:
+            _look(readers, notes, LOOK_S)
+    _start(readers)  # so that they read on while what was found is used
     return readers.done.pop(number)
+
+
+def _read_beside(readers: _Readers, notes: Sequence[Progress]) -> None:
+    """Read the next file here, and look after the readers meanwhile."""
+    number, task = readers.waiting.pop(0)
+    looked = time.monotonic()
+
+    def note(done: int) -> None:
+        nonlocal looked
+        notes[number](done)
+        if time.monotonic() - looked >= LOOK_S:
+            _look(readers, notes, 0)
+            _start(readers)
+            looked = time.monotonic()
+
+    readers.here = _need(task)
+    with within_means(task.path.name):
+        readers.done[number] = read_here(task, readers.nest, note)
+    readers.here = 0
+
+
+def _look(readers: _Readers, notes: Sequence[Progress], wait_s: float) -> None:
+    """Take what readers have sent, after at most ``wait_s`` seconds, and note how far the others are."""
+    ready = connection.wait([reader.pipe for reader in readers.running.values()], wait_s)
+    for at in [at for at, reader in readers.running.items() if reader.pipe in ready]:
+        _take(readers, at)
+    for at in readers.running:
+        notes[at](_noted(readers.folder, at))
 
 
 def _take(readers: _Readers, number: int) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,13 +121,52 @@ def tasks(tmp_path: Path, count: int, events: int = 50) -> list[Task]:
     return [Task(path, "kineto", Place(file=at), path.stat().st_size, False) for at, path in enumerate(paths)]
 
 
-def killing(_: Trace) -> Tree:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
+def in_a_reader() -> bool:
+    return multiprocessing.parent_process() is not None
 
 
-def failing(_: Trace) -> Tree:
-    raise ZeroDivisionError
+def killing(trace: Trace) -> Tree:
+    if in_a_reader():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return nest(trace)
+
+
+def failing(trace: Trace) -> Tree:
+    if in_a_reader():
+        raise ZeroDivisionError
+    return nest(trace)
+
+
+def signing(trace: Trace) -> Tree:
+    return nest(replace(trace, problems={"read by": os.getpid()}))
+
+
+def test_this_process_reads_too_while_its_readers_do(tmp_path: Path) -> None:
+    reads = read_each(tasks(tmp_path, 3), signing, [lambda _: None] * 3, folder=tmp_path, jobs=2)
+    by = [read.trees[0].trace.problems["read by"] for read in reads]
+    assert by[0] != os.getpid()
+    assert by[1] == os.getpid()
+    assert all_have_ended()
+
+
+def test_what_a_reader_sends_is_taken_while_this_process_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, long, last = tasks(tmp_path, 3)
+    long = long._replace(path=trace(tmp_path / "long.json", 20_000))
+    seen: list[bool] = []
+    monkeypatch.setattr(workers, "LOOK_S", 0)
+
+    def note(_: int) -> None:
+        assert all_have_ended()  # so the first has been sent, and nobody asked for it
+        monkeypatch.setattr(workers, "_take", taking)
+
+    def taking(readers: Any, number: int) -> None:
+        seen.append(bool(readers.here))
+        take(readers, number)
+
+    take = workers._take
+    reads = list(read_each([first, long, last], nest, [lambda _: None, note, lambda _: None], folder=tmp_path, jobs=2))
+    assert [len(read.trees[0]) for read in reads] == [50, 20_000, 50]
+    assert seen[0]
 
 
 def test_a_reader_that_is_killed_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
