@@ -88,7 +88,7 @@ SERVERS: Mapping[str, Server] = {
     "scheduler ahead": Server("ahead", ("0",)),
     "scheduler ahead, guesses": Server("ahead", ("3",)),
     "transformers": Server("transformers", ("--cb-num-blocks", "768")),
-    "transformers, few blocks": Server("transformers", ("--cb-num-blocks", "48")),
+    "transformers, few blocks": Server("transformers", ("--cb-num-blocks", "40", "--cb-block-size", "32")),
 }
 COLUMNS = ("server", "answered", "seen", "steps with requests", "mapping", "holds", "unchecked", "answers")
 
