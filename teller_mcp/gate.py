@@ -56,6 +56,7 @@ TOOL_OF = {
     "slice": "get_causal_slice",
     "explain-op": "explain_operator",
     "compare": "compare",
+    "capture": "capture_trace",
 }
 """The tool for each verb of the command line. Refusals of the core name verbs in backquotes."""
 

@@ -114,6 +114,8 @@ def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     command = [sys.executable, "-m", "teller_mcp", *(["--db", str(named)] if named else [])]
     for root in given.root:
         command += ["--root", str(root)]
+    if given.allow_capture:
+        command += ["--allow-capture", str(given.allow_capture)]
     os.execv(sys.executable, command)
 
 
