@@ -34,7 +34,11 @@ NO_STREAM = 0xFFFFFFFF
 OF_THREAD = 2
 """CUPTI_ACTIVITY_OBJECT_THREAD."""
 ENDED = frozenset({"time", "asked", "max_records", "exit"})
-"""Reasons for which a window ends as it should. Any other is a refusal or a failure, counted as ``cupti_REASON``."""
+"""Reasons for which a window ends as it should."""
+REFUSED = frozenset(
+    {"other_client", "no_cupti", "unknown_version", "no_layout", "layout_unreadable", "no_thread", "disk", "graphs"}
+)
+"""Reasons for which there was no window, or half of one: counted as ``cupti_REASON``."""
 
 
 Add = Callable[[Columns, Rows, Blocks, int], None]
@@ -60,7 +64,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found.processes.append(Process(place.host, pid))
     found.other["anchor"] = len(blocks.anchors)
     found.other["external"] = len(blocks.rows.get("external", ()))
-    found.events = sum(len(rows) for rows in blocks.rows.values()) + len(blocks.anchors)
+    found.events = sum(len(rows) for rows in blocks.rows.values()) + len(blocks.anchors) + found.problems["bad_record"]
     _outcome(found, blocks)
     if not blocks.anchors:
         if found.events:
@@ -89,9 +93,9 @@ def _outcome(found: Found, blocks: Blocks) -> None:
     for problem, *keys in (("dropped_records", "dropped", "foreign", "late"), ("cut_records", "cut")):
         if lost := sum(count(footer.get(key)) or 0 for key in keys):
             found.problems[problem] += lost
-    reason = footer.get("reason")
+    reason = text_of(footer.get("reason"), 32)
     if reason not in ENDED:
-        found.problems["cupti_" + (text_of(reason, 32) or "unknown")] += 1
+        found.problems[f"cupti_{reason if reason in REFUSED else 'unknown'}"] += 1
     elif footer.get("kernels") == 0:
         found.problems["no_kernels"] += 1
 

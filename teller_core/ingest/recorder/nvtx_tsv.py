@@ -52,7 +52,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """A trace of ranges and marks on the Unix clock.
 
     Problems: ``bad_line``, ``unmatched_pop``, ``unmatched_push`` (still open at the end), ``unmatched_range``,
-    ``clock_jump`` (anchors that disagree), ``time_over_int64``, ``recorder_events_lost``. Errors: FormatError without any anchor.
+    ``clock_jump`` (anchors that disagree), ``time_over_int64``, ``recorder_lost``. Errors: FormatError without any anchor.
     """
     found = Found()
     anchors: list[tuple[int, int]] = []
@@ -76,7 +76,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
             ranges.categories[fields[1], fields[2]] = text_of(fields[3], 64)
             found.other["name"] += 1
         elif fields[0] == "L":
-            found.problems["recorder_events_lost"] += numbers[1]
+            found.problems["recorder_lost"] += numbers[1]
             found.other["loss"] += 1
         else:
             ranges.add(fields, numbers[0], numbers[1])
@@ -92,7 +92,9 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
 def _numbers(fields: list[str]) -> tuple[int, int, int] | None:
     """The numbers that a line of its kind must hold, 0 for those it has not; None where one is no number."""
-    wanted = {"A": fields[1:4], "T": fields[1:2], "K": fields[2:3], "L": [fields[1], fields[-1]]}.get(fields[0], fields[1:3])
+    wanted = {"A": fields[1:4], "T": fields[1:2], "K": fields[2:3], "L": [fields[1], fields[-1]]}.get(
+        fields[0], fields[1:3]
+    )
     if not all(text.isascii() and text.isdigit() and len(text) < 20 for text in wanted):
         return None
     numbers = [whole(int(text)) for text in wanted]

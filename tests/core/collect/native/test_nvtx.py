@@ -250,7 +250,7 @@ nvtx.mark(b"well"); time.sleep(0.5)
     assert done.returncode == 0, done.stderr
     found, trace = only(tmp_path)
     assert "well" in trace.names
-    assert found.problems["recorder_events_lost"] > 0
+    assert found.problems["recorder_lost"] > 0
 
 
 @pytest.mark.parametrize("folder", ["/proc/nothing", "/dev/null/x", ""])
