@@ -5,7 +5,6 @@ with its clock anchors, N and M for NVTX ranges and marks. Adding is one append:
 collection. Writing is one ``write`` of whole lines, so a killed process leaves a readable file.
 """
 
-import json
 import os
 import sys
 import threading
@@ -22,7 +21,7 @@ AT_ONCE = 256
 _pending = deque()
 _state = {"lost": 0, "told": {}, "hooks": {}}
 _writing = threading.Lock()
-_encode = json.JSONEncoder(default=str, check_circular=False).encode
+_json = {}
 
 
 def add(ph, start, name, fields):
@@ -95,7 +94,16 @@ def silent():
 def _line(ph, start, thread, name, fields):
     row = {"ph": ph, "t": start, "tid": thread, "name": name}
     row.update(guarded(name, fields, default={}) if callable(fields) else fields)
-    return (_encode(row) + "\n").encode("utf-8", "backslashreplace")
+    return (_encoder()(row) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _encoder():
+    """Loaded with the first line: a process that says nothing does not pay for it."""
+    if "encode" not in _json:
+        from json import JSONEncoder
+
+        _json["encode"] = JSONEncoder(default=str, check_circular=False).encode
+    return _json["encode"]
 
 
 def _heading():

@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import sys
 import threading
 import time
 
@@ -11,7 +12,6 @@ import teller_shim_cost as cost
 import teller_shim_events as events
 import teller_shim_imports as imports
 import teller_shim_nvtx
-import teller_shim_profile as profile
 import teller_shim_transformers
 import teller_shim_vllm
 from teller_shim_guard import guarded
@@ -64,7 +64,7 @@ def _in_child(folder):
     events.after_fork()
     cost.after_fork()
     collectives.after_fork()
-    profile.after_fork()
+    _of_profile("after_fork")
     _collections.clear()
     events.open_in(folder)
     _run_thread(folder)
@@ -81,7 +81,7 @@ def _watch(folder, stop):
         late = time.monotonic_ns() - before - int(TICK_S * 1e9)
         if late > LATE_NS:
             events.add("L", time.time_ns(), "thread_lag", {"lag": late})
-        guarded("profile", profile.obey, folder)
+        guarded("profile", _obey, folder)
         now = time.monotonic()
         if now - reported > REPORT_S:
             reported = now
@@ -90,6 +90,21 @@ def _watch(folder, stop):
             guarded("collectives", collectives.watch, folder)
         guarded("write", events.flush, now - began > SILENT_S)
     cost.thread_total(ends=True)
+
+
+def _obey(folder):
+    """A short-lived process must not pay for the profiler's window: its module is loaded once one is asked for."""
+    if "teller_shim_profile" in sys.modules or os.path.exists(os.path.join(folder, "PROFILE")):
+        import teller_shim_profile
+
+        teller_shim_profile.obey(folder)
+
+
+def _of_profile(name, *args):
+    """Call a function of the profiler's window where its module has been loaded."""
+    module = sys.modules.get("teller_shim_profile")
+    if module is not None:
+        getattr(module, name)(*args)
 
 
 def _report():
@@ -122,7 +137,7 @@ def _end(folder):
     """No thread of ours may still run while the interpreter goes away, and an open window must not be lost."""
     _thread["stop"].set()
     _thread["running"].join(0.5)
-    guarded("profile", profile.finish, folder)
+    guarded("profile", _of_profile, "finish", folder)
     guarded("collectives", collectives.finish, folder)
     if not events.silent():
         events.flush()
