@@ -30,7 +30,6 @@ from teller_core.errors import InputError
 OUTPUT, ERRORS = "server.log", "server-errors.log"
 WINDOW = signal.SIGUSR1
 HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
-LOOK_EVERY_S = 1.0
 BLOCK = 4 << 20
 REQUESTS = (b"request.received", b"request.arrived", b"request.added", b"cb.add_request")
 """Each engine says some of these of a request."""
@@ -174,14 +173,15 @@ def _follow(files: Sequence[Path], outs: tuple[int, int] | None, engine: str) ->
 def _wait(pid: int, heard: Collection[signal.Signals], watch: Watch) -> int:
     """Wait for ``pid`` to end, and hand on what is meant for it. Returns its status, negative for a signal."""
     while True:
-        came = signal.sigtimedwait(heard, LOOK_EVERY_S)
+        # Without a time limit: with one, Python 3.11 makes up a signal when it was stopped, as by Ctrl-Z, beyond that time.
+        came = signal.sigwaitinfo(heard)
         if (status := _ended(pid)) is not None:
             return status
-        if came is None or came.si_signo == signal.SIGCHLD:
-            continue
         if came.si_signo == WINDOW:
             watch.signal()
-        elif came.si_code <= 0:  # somebody sent it; a terminal's own goes to the whole group, the command too
+        elif (
+            came.si_signo != signal.SIGCHLD and came.si_code <= 0
+        ):  # somebody sent it; a terminal's own goes to the whole group, the command too
             os.kill(pid, came.si_signo)
 
 

@@ -68,7 +68,7 @@ def test_quiet_shows_nothing_of_the_command_and_json_leaves_its_output_to_the_er
     report = json.loads(out)
     assert (status, report["exit"], report["next_call"]) == (0, 0, f"teller import {tmp_path / 'j'}")
     assert "out\n" in err
-    assert {part["part"] for part in report["off"]} >= {"nvtx", "cupti", "plugin"}
+    assert {part["part"] for part in report["off"]} == {"nvtx", "cupti", "log"}
 
 
 def test_a_command_with_options_like_ours_keeps_them(tmp_path: Path) -> None:
@@ -130,6 +130,19 @@ def test_ctrl_c_on_a_terminal_reaches_the_command_once_and_the_bundle_is_closed(
     assert b"[2]" in shown
     assert _about(tmp_path / "b")["exit"] == 0
     assert not (tmp_path / "b" / "server-errors.log").exists()  # one terminal, one log
+
+
+def test_a_capture_that_was_stopped_and_goes_on_hears_what_it_did_before(tmp_path: Path) -> None:
+    with _begin(tmp_path / "b", COUNTS) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, out) == (0, f"[{int(signal.SIGTERM)}]\n")
 
 
 def test_signals_that_were_ignored_when_we_were_started_stay_so_for_the_command(tmp_path: Path) -> None:
