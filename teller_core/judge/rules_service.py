@@ -35,23 +35,45 @@ def input_processing(scene: Scene) -> Clue | None:
     """The front end kept it longer than it keeps most requests."""
     table, life = scene.case.capture.requests, scene.life
     ns, usual = _beyond(scene, FRONT_END)
-    if ns <= 0 or UNKNOWN in (life.received, life.queued) or scene.metric in ("tpot", "itl_max"):
+    if ns <= 0 or UNKNOWN in (life.received, life.queued) or scene.metric in ("tpot", "itl_max") or not scene.span:
         return None
-    kept = life.queued - life.received
-    paused = _paused(scene, life.received, life.queued)
+    handed = _handed(scene)
+    kept, ns = handed - life.received, ns - (life.queued - handed)
+    paused = _paused(scene, life.received, handed)
+    if ns <= paused:
+        return None
     evidence = [
         cost("longer in the front end than most requests", ns - paused, kind="decision"),
-        cost("time in the front end before the engine had it", kept, usual, kind="decision"),
+        cost("time in the front end before the engine can have had it", kept, usual, kind="decision"),
     ]
     tokenized = int(table.tokenized[life.request])
     if life.received <= tokenized <= life.queued:
         evidence.append(cost("of it, until its prompt was tokens", tokenized - life.received, kind="decision"))
-    evidence += _loop_lag(scene, life.received, life.queued)
+    evidence += _loop_lag(scene, life.received, handed)
     if int(table.prompt_tokens[life.request]) >= 0:
         evidence.append(count("prompt tokens", int(table.prompt_tokens[life.request]), unit="tokens"))
     # Of an engine of which only durations are known it is not known either that it did not get it between two steps.
     sure = COUNTED if len(life.step) else HINTED
     return Clue("frontend.input_processing", ns - paused, sure, evidence, layer="request")
+
+
+def _handed(scene: Scene) -> int:
+    """ns: the earliest time at which the front end may have been done with it.
+
+    An engine takes new requests in between two steps. One that it took in there may have lain before it since the last step
+    began, if that was one of several in a row; one that it took in inside a step, by the front end's word, did not.
+    """
+    life, engine = scene.life, scene.life.engine
+    if engine is None or not len(engine.step):
+        return life.queued
+    last = int(np.searchsorted(engine.begin, life.queued, "right")) - 1
+    if last < 0 or last + 1 >= len(engine.step) or int(engine.stop_reach[last]) > life.queued:
+        return life.queued
+    steps, after = scene.case.capture.steps, int(engine.step[last + 1])
+    if int(steps.generation_requests[after]) == 0:  # it waited for requests, and takes one at once
+        return life.queued
+    tokenized = int(scene.case.capture.requests.tokenized[life.request])
+    return max(life.received, min(int(engine.begin[last]), life.queued), min(tokenized, life.queued))
 
 
 def detok_stream(scene: Scene) -> Clue | None:

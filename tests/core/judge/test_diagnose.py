@@ -280,6 +280,36 @@ def test_what_is_lost_before_the_engine_is_told_apart_by_where_it_was_lost(
     assert first(diagnose_all(*serve(asks))[20]) == cause
 
 
+def test_a_request_that_the_engine_took_in_after_a_long_step_may_have_waited_for_that_one() -> None:
+    capture, numbers = serve([*CROWD[:20], Ask(1201), *CROWD[21:]], [Trouble("mystery", 1202, 1300, 400, 1)])
+    steps, requests = capture.steps, capture.requests
+    long = int(np.argmax(steps.finished - steps.launched))
+    between = int(steps.finished[long]) + 100_000
+    late = np.arange(len(requests.number)) == 20
+    came = int(steps.launched[long]) + 50 * MS
+    assert int(steps.launched[long + 1]) > between
+    for queued, cause in ((between, False), (between - 200 * MS, True)):
+        moved = replace(
+            requests,
+            received=np.where(late, came - 200 * MS, requests.received),
+            queued=np.where(late, queued, requests.queued),
+        )
+        report = judge(prepare(replace(capture, requests=moved), numbers), 20)
+        named = [finding for finding in report.findings if finding.cause == "frontend.input_processing"]
+        items = [item for finding in named for item in finding.evidence if "can have had it" in (item.name or "")]
+        assert any((item.value or 0) >= 190 for item in items) == cause
+
+
+def test_what_the_front_end_kept_is_no_cause_of_a_time_that_nobody_knows() -> None:
+    capture, numbers = serve([*CROWD[:20], Ask(1201, front=400), *CROWD[21:]], mapped=False)
+    never = np.full(len(capture.requests.number), UNKNOWN)
+    ends = dict.fromkeys(("client_end", "finished", "last_token", "first_token"), never)
+    blind = replace(numbers.requests, value=np.full_like(numbers.requests.value, UNKNOWN))
+    gone = replace(capture, requests=replace(capture.requests, **ends))
+    report = judge(prepare(gone, replace(numbers, requests=blind)), 20)
+    assert (report.verdict, report.findings) == ("could_not_tell", [])
+
+
 def test_the_first_steps_of_an_engine_are_a_cold_start() -> None:
     reports = after(Trouble("mystery", 0, 2, 900), tier=3)
     assert first(reports[0]) == "lifecycle.cold_start"
