@@ -179,10 +179,8 @@ def _wait(pid: int, heard: Collection[signal.Signals], watch: Watch) -> int:
             return status
         if came.si_signo == WINDOW:
             watch.signal()
-        elif (
-            came.si_signo != signal.SIGCHLD and came.si_code <= 0
-        ):  # somebody sent it; a terminal's own goes to the whole group, the command too
-            os.kill(pid, came.si_signo)
+        elif came.si_signo != signal.SIGCHLD and came.si_code <= 0:
+            os.kill(pid, came.si_signo)  # somebody sent it; a terminal's own goes to the whole group, the command too
 
 
 def _ended(pid: int) -> int | None:
