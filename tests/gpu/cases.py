@@ -4,7 +4,6 @@ python tests/gpu/cases.py CASE        prints a JSON line
 """
 
 import ctypes
-import faulthandler
 import json
 import os
 import sys
@@ -14,16 +13,23 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-faulthandler.enable()
 
-import torch  # noqa: E402
+import torch
 
-from teller_core.collect.cupti.windows import close_window, open_window  # noqa: E402
-from teller_core.ingest.recorder.cupti_file import read_blocks  # noqa: E402
+from teller_core.collect.cupti.windows import close_window, open_window
+from teller_core.ingest.recorder.cupti_file import read_blocks
 
 CAP = Path(os.environ["TELLER_CAPTURE_DIR"])
 OURS: Any = ctypes.PyDLL(os.environ["CUDA_INJECTION64_PATH"])
 TOLD: dict[str, Any] = {}
+if len(sys.argv) > 2:
+    ctypes.CDLL(sys.argv[2]).tell_of_crashes()
+
+
+def tell(**said: Any) -> None:
+    """Note it, and say it at once: the next thing may be the last."""
+    TOLD.update(said)
+    print("TOLD", json.dumps(said), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def until(condition: Any) -> None:
@@ -47,8 +53,9 @@ def window(work: Any, **how: Any) -> dict[str, int]:
     newest = max(CAP.glob("cupti-*.bin"), key=lambda path: int(path.stem.rpartition("-")[2]))
     blocks = read_blocks(newest)
     counts = {name: len(rows) for name, rows in blocks.rows.items()}
-    reason = (blocks.footer or {}).get("reason")
-    return counts if reason == "asked" else {**counts, str(reason): 1}
+    footer = blocks.footer or {}
+    counts |= {key: footer[key] for key in ("dropped", "starved", "foreign", "late", "unknown") if footer.get(key)}
+    return counts if footer.get("reason") == "asked" else {**counts, str(footer.get("reason")): 1}
 
 
 def profiler(work: Any) -> int:
@@ -88,23 +95,23 @@ def eager() -> None:
 def graphs(before: bool, nodes: bool) -> None:
     """Replays of a graph that was made before the first window, or after it."""
     graph = None if before is False else make_graph()
-    TOLD["eager"] = window(eager)
+    tell(eager=window(eager))
     graph = graph or make_graph()
-    TOLD["replays"] = window(lambda: [graph.replay() for _ in range(10)], nodes=nodes)
-    TOLD["other"] = window(lambda: [graph.replay() for _ in range(10)], nodes=not nodes)
+    tell(replays=window(lambda: [graph.replay() for _ in range(10)], nodes=nodes))
+    tell(other=window(lambda: [graph.replay() for _ in range(10)], nodes=not nodes))
 
 
 def graphs_profiler() -> None:
     """The same under torch's profiler."""
     graph = make_graph()
-    TOLD["eager"] = window(eager, nodes=True)
-    TOLD["profiler"] = profiler(lambda: [graph.replay() for _ in range(10)])
+    tell(eager=window(eager, nodes=True))
+    tell(profiler=profiler(lambda: [graph.replay() for _ in range(10)]))
 
 
 def repeated(count: int, load: bool) -> None:
     """Windows one after another, and whether kernels are still seen then, by us and by torch's profiler."""
     eager()
-    done = threading.Event()
+    done, blind = threading.Event(), 0
 
     def work() -> None:
         while not done.is_set():
@@ -118,18 +125,19 @@ def repeated(count: int, load: bool) -> None:
         ended = OURS.teller_windows_ended()
         open_window(CAP, 0.004)
         until(lambda: OURS.teller_windows_ended() > ended)  # noqa: B023
-        if i and i % 50 == 0 and "kernels_gone_at" not in TOLD and load:
-            newest = max(CAP.glob("cupti-*.bin"), key=lambda path: int(path.stem.rpartition("-")[2]))
-            if "kernel" not in read_blocks(newest).rows:
-                TOLD["kernels_gone_at"] = i
+        path = max(CAP.glob("cupti-*.bin"), key=lambda path: int(path.stem.rpartition("-")[2]))
+        blind = 0 if "kernel" in read_blocks(path).rows or not load else blind + 1
+        path.unlink()
+        if blind == 5 and "kernels_gone_at" not in TOLD:
+            tell(kernels_gone_at=i)
     done.set()
     if load:
         thread.join()
-    TOLD["window"] = window(eager)
-    TOLD["profiler"] = profiler(eager)
-    TOLD["refused"] = window(eager)
-    TOLD["shared"] = window(eager, shared=True)
-    TOLD["profiler_again"] = profiler(eager)
+    tell(window=window(eager))
+    tell(profiler=profiler(eager))
+    tell(refused=window(eager))
+    tell(shared=window(eager, shared=True))
+    tell(profiler_again=profiler(eager))
 
 
 CASES = {
@@ -139,8 +147,8 @@ CASES = {
     "after_nodes": lambda: graphs(False, True),
     "profiler_graph": graphs_profiler,
     "one_window": lambda: repeated(1, False),
-    "many": lambda: repeated(300, False),
-    "many_loaded": lambda: repeated(300, True),
+    "many": lambda: repeated(400, False),
+    "many_loaded": lambda: repeated(400, True),
 }
 
 eager()
