@@ -32,6 +32,7 @@ NOTES: Mapping[str, Note] = {
     "aiperf_summary": Note("profile_export_aiperf.json", 0),
     "arrivals": Note("*.jsonl, *.csv", 1),
     "nvtx_tsv": Note("nvtx-PID.tsv", 4),
+    "cupti_records": Note("cupti-PID-N.bin", 4),
     "otel_spans": Note("*.jsonl, *.json", 1),
     "otlp_json": Note("*.json", 1),
     "otlp_protobuf": Note("*.pb, *.binpb", 1),
