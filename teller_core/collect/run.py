@@ -92,6 +92,9 @@ def capture(
         status = _wait(pid, heard, watch)
         followers.end()
         finish(recording, status)
+        for path in files[1:]:
+            if _is_empty(path):
+                path.unlink(missing_ok=True)
     return Captured(status, recording.about, _count(cap))
 
 
@@ -104,6 +107,13 @@ def _files(folder: Path) -> list[Path]:
     """Where the command writes: errors into a file of their own where they go elsewhere than its output does now."""
     together = os.path.sameopenfile(1, 2)
     return [folder / OUTPUT] if together else [folder / OUTPUT, folder / ERRORS]
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -14,7 +14,7 @@ def begin_line(folder: str, on: Sequence[str], off: Mapping[str, str], declined:
 
 
 def recording_page(report: CaptureRunReport, style: Style) -> list[str]:
-    """Size, what was seen, what was dropped, and the next call."""
+    """Size, what was seen, what doctor finds, and the next call."""
     how = f"by signal {-report.exit}" if report.exit < 0 else f"with {report.exit}"
     said = [f"the command ended {how} after {report.duration_ms / 1000:,.1f} s"]
     processes = "1 process" if report.processes == 1 else f"{report.processes:,} processes"
@@ -24,9 +24,6 @@ def recording_page(report: CaptureRunReport, style: Style) -> list[str]:
     if report.windows:
         said.append(many(report.windows, "window"))
     lines = wrap(f"teller: {', '.join(said)}.", style)
-    if report.dropped:
-        size = sum(gone.bytes for gone in report.dropped) / 1e6
-        lines += wrap(f"teller: {size:,.1f} MB that came first were dropped, to keep the bounds.", style)
     for check in report.checks:
         following = f" {plain(check.next)}." if check.next else ""
         lines += wrap(f"teller: {check.part}: {check.found}.{following}", style)

@@ -1,6 +1,6 @@
 """What is said when a recording begins and when it has ended: short, on lines that fit, and with what is missing."""
 
-from teller_core.data.report_recording import CaptureRunReport, DoctorCheck, DroppedFile
+from teller_core.data.report_recording import CaptureRunReport, DoctorCheck
 from teller_core.tell.layout import Style
 from teller_core.tell.recording_page import begin_line, recording_page
 
@@ -42,12 +42,10 @@ def test_the_end_of_a_good_recording_is_what_was_seen_and_the_next_call() -> Non
 
 def test_what_is_missing_is_told_on_lines_that_fit() -> None:
     check = DoctorCheck(part="steps", state="no", found="none was recorded", next="See what is off below")
-    dropped = [DroppedFile(file="server.log", pieces=0, bytes=3_000_000, until_ns=1)]
-    changed = {"exit": -9, "requests": None, "windows": 2, "dropped": dropped, "lost": 7, "checks": [check]}
+    changed = {"exit": -9, "requests": None, "windows": 2, "lost": 7, "checks": [check]}
     lines = recording_page(REPORT.model_copy(update=changed), Style(width=60))
     assert all(len(line) <= 60 for line in lines)
     text = " ".join(lines)
     assert "ended by signal 9 after" in text and "2 windows" in text and "request" not in text
-    assert "3.0 MB that came first were dropped" in text
     assert "steps: none was recorded. See what is off below." in text
     assert "the disk did not take 7 lines" in text
