@@ -41,7 +41,7 @@ def until(condition: Any) -> None:
         time.sleep(0.0005)
 
 
-def window(work: Any, **how: Any) -> dict[str, int]:
+def window(work: Any, **how: Any) -> dict[str, Any]:
     """Counts of the records of ``work``, by kind."""
     ended = OURS.teller_windows_ended()
     open_window(CAP, 30, **how)
@@ -54,7 +54,7 @@ def window(work: Any, **how: Any) -> dict[str, int]:
     blocks = read_blocks(newest)
     counts = {name: len(rows) for name, rows in blocks.rows.items()}
     footer = blocks.footer or {}
-    counts |= {key: footer[key] for key in ("dropped", "starved", "foreign", "late", "unknown") if footer.get(key)}
+    counts |= {key: footer[key] for key in ("dropped", "starved", "foreign", "late", "unknown", "not_enabled") if footer.get(key)}
     return counts if footer.get("reason") == "asked" else {**counts, str(footer.get("reason")): 1}
 
 

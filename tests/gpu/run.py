@@ -151,7 +151,7 @@ def same_kernels(ours: Worker, plain: Worker) -> Answer:
         "kernel_ms": [round(total / 1e6, 3) for _, total in counted],
         "profiler_ms": [round(answer["kernel_ns"] / 1e6, 3) for answer in theirs],
         "other": theirs[0]["other"],
-        "counts": footer.get("counts"),
+        "counts": [(ours.blocks(answer).footer or {}).get("counts") for answer in mine],
         "lost": {
             key: footer.get(key) for key in ("dropped", "starved", "foreign", "late", "cut", "unknown", "not_enabled")
         },

@@ -27,7 +27,9 @@ static void enable(const asked_t *asked, char *failed, size_t room) {
   }
   for (uint32_t i = 0; i < layout.chosen_count; i++) {
     int (*function)(uint32_t, uint8_t) = layout.chosen[i].kind == RUNTIME ? cupti.only_runtime : cupti.only_driver;
-    if (function) function(layout.chosen[i].cbid, (uint8_t)layout.chosen[i].enable);
+    int result = function ? function(layout.chosen[i].cbid, (uint8_t)layout.chosen[i].enable) : -1;
+    if (result && layout.chosen[i].enable && used + 24 < room)
+      used += (size_t)snprintf(failed + used, room - used, "%s[%u,%d,%u]", used ? "," : "", layout.chosen[i].kind, result, layout.chosen[i].cbid);
   }
 }
 
