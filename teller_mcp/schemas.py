@@ -17,10 +17,11 @@ def compact_input(schema: dict[str, Any]) -> dict[str, Any]:
 def outline(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of ``model``, top level only: the type of each field, without what its objects hold.
 
-    It is a true but weaker schema. Answers are checked against the whole model before they leave; the README documents it.
+    It is a true but weaker schema. Answers are checked against the whole model before they leave; the README documents it. What
+    says how an answer was cut is left out of it: every tool has that, and it speaks for itself.
     """
     full = model.model_json_schema(mode="serialization")
-    properties = {key: _outline(value) for key, value in full["properties"].items()}
+    properties = {key: _outline(value) for key, value in full["properties"].items() if key != "left_out"}
     return {"type": "object", "properties": properties}
 
 
