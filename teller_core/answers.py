@@ -6,7 +6,7 @@ Each question reads the rows and spans that its answer needs and leaves the rest
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -216,12 +216,14 @@ def compare(store: Store, before: str, after: str, *, capture: str | None = None
     if (one[1] is None) != (other[1] is None):
         raise InputError("compare", "one side is a capture, the other a request", "Name two of a kind")
     whole = one[1] is None or other[1] is None
+    looked = {key: _windows(store, key) if whole else _Looked([], 0) for key in {one[0], other[0]}}
     views = {
-        key: CaptureView(store.capture(key), store.assessment(key), _windows(store, key) if whole else ())
-        for key in {one[0], other[0]}
+        key: CaptureView(store.capture(key), store.assessment(key), windows.found) for key, windows in looked.items()
     }
     if one[1] is None or other[1] is None:
-        return _with_both_losses(compare_captures(views[one[0]], views[other[0]]), store, one[0], other[0])
+        report = compare_captures(views[one[0]], views[other[0]])
+        sides = {"before": looked[one[0]], "after": looked[other[0]]}
+        return _with_both_losses(_with_left_out(report, sides), store, one[0], other[0])
     sides = [RequestView(views[key], number - 1, store.answer(key, number)) for key, number in (one, other) if number]
     return _with_both_losses(compare_requests(sides[0], sides[1]), store, one[0], other[0])
 
@@ -247,15 +249,33 @@ def _with_both_losses(report: CompareReport, store: Store, before: str, after: s
     return report.model_copy(update={"note": "; ".join([*filter(None, [report.note]), *said])})
 
 
-def _windows(store: Store, capture: str) -> list[Window]:
-    """What the devices of a capture did all the time, of the first ranks that fit."""
-    found: list[Window] = []
+class _Looked(NamedTuple):
+    """What the devices of some ranks did all the time, and how many ranks were left out."""
+
+    found: list[Window]
+    left_out: int
+
+
+def _windows(store: Store, capture: str) -> _Looked:
+    """The first ranks that fit."""
     spans = {at: rank.spans for at, rank in enumerate(store.report(capture).ranks)}
-    for rank in store.traced(capture)[:MOST_WINDOWS]:
-        tree = store.tree_rows(capture, rank, columns=WINDOW_COLUMNS) if spans[rank] <= MOST_SPANS else None
-        if tree is not None and (one := window(tree)) is not None:
-            found.append(one)
-    return found
+    traced = store.traced(capture)
+    fit = [rank for rank in traced[:MOST_WINDOWS] if spans[rank] <= MOST_SPANS]
+    looked = (window(store.tree_rows(capture, rank, columns=WINDOW_COLUMNS)) for rank in fit)
+    return _Looked([one for one in looked if one is not None], len(traced) - len(fit))
+
+
+def _with_left_out(report: CompareReport, sides: Mapping[str, _Looked]) -> CompareReport:
+    """A comparison with a word on the ranks whose devices were not looked at."""
+    said = [
+        f"{side}, of {looked.left_out} rank{'s' if looked.left_out > 1 else ''}"
+        for side, looked in sides.items()
+        if looked.left_out
+    ]
+    if not said:
+        return report
+    why = f"looked at are {MOST_WINDOWS} ranks at most, and none of over {MOST_SPANS:,} spans"
+    return report.model_copy(update={"note": f"{report.note}; devices not compared: {', '.join(said)} ({why})"})
 
 
 def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | None]:

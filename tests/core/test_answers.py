@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from teller_core import answers
 from teller_core.answers import causal_slice, compare, slow, why
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.store import Store
-from tests.core.store.made import assessment_of, capture_of, report_of
+from teller_core.tell.summary import capture_report
+from tests.core.store.made import assessment_of, capture_of, report_of, tree_of
 
 
 @pytest.fixture
@@ -47,3 +49,17 @@ def test_a_promise_that_no_request_can_be_held_to_is_refused(store: Store, slo_m
 
 def test_a_page_may_be_asked_for_in_any_size(store: Store) -> None:
     assert slow(store, limit=10**30).rows == slow(store, limit=20).rows
+
+
+def test_ranks_whose_devices_are_not_compared_are_counted_in_the_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "MOST_SPANS", 50)
+    with Store.open(tmp_path / "c.db") as store:
+        for name, spans in (("0a", 40), ("0b", 60)):
+            capture = replace(capture_of(name, tree_of(spans)), id=name * 32)
+            told = capture_report(capture, already_known=False, imported_at="2026-11-29T12:00:00Z", findings=[])
+            store.save(capture, assessment_of({}), [], told)
+        note = compare(store, "0a", "0b").note
+        assert "devices not compared: after, of 1 rank" in note and "before, of" not in note
+        assert "devices not compared" not in compare(store, "0a", "0a").note

@@ -3,15 +3,13 @@
 Such documents come from a page or a query and are of bounded size; larger exports come as JSON lines.
 """
 
-import json
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, cast
 
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.files.source import open_source
-from teller_core.ingest.jsonl import as_list, as_object
+from teller_core.ingest.jsonl import as_list, as_object, json_value
 from teller_core.ingest.logs.envelopes import row_in_envelope
 from teller_core.ingest.stamps import Head
 
@@ -51,14 +49,10 @@ def _document(path: Path) -> object:
             whole += room[:got]
             if len(whole) > MAX_BYTES:
                 raise LimitError(path.name, f"the document is over {MAX_BYTES >> 20} MB", AS_LINES)
-    try:
-        return json.loads(whole, parse_float=Decimal, parse_constant=_refused)
-    except (ValueError, RecursionError, InvalidOperation):
-        raise FormatError(path.name, "the export is no whole JSON document", AS_LINES) from None
-
-
-def _refused(_constant: str) -> float:
-    raise ValueError("no JSON")
+    document = json_value(bytes(whole))
+    if document is None:
+        raise FormatError(path.name, "the export is no whole JSON document", AS_LINES)
+    return document
 
 
 def _rows(document: object) -> Iterator[Mapping[str, Any]]:

@@ -36,6 +36,31 @@ def request_fact(
     found.requests.append(RequestFact(line.process, at, line.resolution, request, kind, value, line.position))
 
 
+def _iteration(
+    fields: Fields,
+    line: Line,
+    *,
+    context: tuple[int, int],
+    generation: tuple[int, int],
+    engine: int = 0,
+    elapsed: int | None = None,
+    kv_usage: float | None = None,
+) -> Iteration:
+    """A step that a line counts. ``context`` and ``generation``: requests and tokens."""
+    return Iteration(
+        line.process,
+        line.time,
+        line.resolution,
+        engine,
+        number(fields, "step"),
+        *context,
+        *generation,
+        elapsed,
+        kv_usage,
+        line.position,
+    )
+
+
 def vllm_iteration(found: Found, fields: Fields, line: Line) -> None:
     """A line a step, written by the front end when it has got the step's outputs."""
     context_requests, context_tokens = number(fields, "context_requests"), number(fields, "context_tokens")
@@ -45,19 +70,14 @@ def vllm_iteration(found: Found, fields: Fields, line: Line) -> None:
         return
     named = number(fields, "engine")
     found.iterations.append(
-        Iteration(
-            line.process,
-            line.time,
-            line.resolution,
-            min(engine_of(line.tag) if named is None else named, 1 << 20),
-            number(fields, "step"),
-            context_requests,
-            context_tokens,
-            generation_requests,
-            generation_tokens,
-            duration(fields.get("elapsed_ms"), NS_PER_MS),
-            fraction(fields.get("kv_percent"), 100),
-            line.position,
+        _iteration(
+            fields,
+            line,
+            context=(context_requests, context_tokens),
+            generation=(generation_requests, generation_tokens),
+            engine=min(engine_of(line.tag) if named is None else named, 1 << 20),
+            elapsed=duration(fields.get("elapsed_ms"), NS_PER_MS),
+            kv_usage=fraction(fields.get("kv_percent"), 100),
         )
     )
 
@@ -71,21 +91,14 @@ def sglang_prefill(found: Found, fields: Fields, line: Line) -> None:
     if requests is None or tokens is None:
         return
     found.iterations.append(
-        Iteration(
-            line.process,
-            line.time,
-            line.resolution,
-            engine_of(line.tag),
-            number(fields, "step"),
-            requests,
-            tokens,
-            0,
-            0,
-            None,
-            fraction(fields.get("usage"), 1),
-            line.position,
-            before="graph" not in fields,
-        )
+        _iteration(
+            fields,
+            line,
+            context=(requests, tokens),
+            generation=(0, 0),
+            engine=engine_of(line.tag),
+            kv_usage=fraction(fields.get("usage"), 1),
+        )._replace(before="graph" not in fields)
     )
 
 
@@ -104,19 +117,13 @@ def trtllm_iteration(found: Found, fields: Fields, line: Line) -> None:
     elapsed = duration(fields.get("elapsed_s"), NS_PER_S)
     elapsed = duration(fields.get("host_ms"), NS_PER_MS) if elapsed is None else elapsed
     found.iterations.append(
-        Iteration(
-            line.process,
-            line.time,
-            line.resolution,
-            0,
-            number(fields, "step"),
-            requests,
-            tokens,
-            max(scheduled - requests, 0),
-            generation,
-            elapsed,
-            fraction(fields.get("kv_usage"), 1),
-            line.position,
+        _iteration(
+            fields,
+            line,
+            context=(requests, tokens),
+            generation=(max(scheduled - requests, 0), generation),
+            elapsed=elapsed,
+            kv_usage=fraction(fields.get("kv_usage"), 1),
         )
     )
 
@@ -131,20 +138,7 @@ def triton_iteration(found: Found, fields: Fields, line: Line) -> None:
     most, free = number(fields, "max_blocks"), number(fields, "free_blocks")
     usage = (most - free) / most if most and free is not None and free <= most else None
     found.iterations.append(
-        Iteration(
-            line.process,
-            line.time,
-            line.resolution,
-            0,
-            number(fields, "step"),
-            requests,
-            tokens,
-            generation,
-            generation,
-            None,
-            usage,
-            line.position,
-        )
+        _iteration(fields, line, context=(requests, tokens), generation=(generation, generation), kv_usage=usage)
     )
 
 
