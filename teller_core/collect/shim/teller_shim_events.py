@@ -16,8 +16,9 @@ from teller_shim_guard import guarded, problems
 
 MOST_PENDING = 200_000
 """A program that makes events faster than they can be written loses some, counted, rather than all its memory."""
-AT_ONCE = 256
-"""Lines that are made before the others threads may run, and written together."""
+AT_ONCE, AT_ONCE_BYTES = 256, 1 << 14
+"""Lines, or bytes of them, that are made before other threads may run, and written together: a step of hundreds of requests
+makes a line of tens of kilobytes, and the engine's thread must not wait for several."""
 _pending = deque()
 _state = {"lost": 0, "told": {}, "hooks": {}}
 _writing = threading.Lock()
@@ -77,11 +78,13 @@ def flush(even_if_empty=False):
             ring.write([], _heading)
         left = len(_pending)  # not until it is empty: a busy program would never let that be
         while left > 0:
-            portion = min(left, AT_ONCE)
-            lines = [_line(*_pending.popleft()) for _ in range(portion)]
+            lines, size = [], 0
+            while left > 0 and len(lines) < AT_ONCE and size < AT_ONCE_BYTES:
+                lines.append(_line(*_pending.popleft()))
+                size += len(lines[-1])
+                left -= 1
             if not ring.write(lines, _heading):
                 _lose(len(lines))
-            left -= portion
             time.sleep(0)
         ring.expire()
 

@@ -61,7 +61,8 @@ def _decision(args, kwargs, output):
 
     def fields():
         """Made when it is written: the scheduler's thread has more urgent work."""
-        said["computed"] = dict(zip(ids, computed), **first)  # noqa: B905  # Python 3.9 has no strict
+        known = dict(zip(ids, computed), **first)  # noqa: B905  # Python 3.9 has no strict
+        said["computed"] = [known.get(name, -1) for name in said["tokens"]]  # in their order: names are most of a line
         return {
             key: value for key, value in said.items() if key in ("n", "tokens", "computed") or value not in ([], {})
         }
@@ -110,10 +111,15 @@ def _unused(args, kwargs):
 def _outcome(args, kwargs, result, before):
     _, decision, _ = _arguments(args, kwargs)
     unused, sampled = before or ({}, {})
-    outputs = [one for of_client in result.values() for one in of_client.outputs]
-    said = {"n": getattr(decision, _STEP, None)}
-    said["got"] = got = {one.request_id: len(one.new_token_ids) for one in outputs}
-    done = {one.request_id: one.finish_reason.name.lower() for one in outputs if one.finish_reason is not None}
+    got, done = {}, {}
+    for of_client in result.values():
+        for one in of_client.outputs:
+            got[one.request_id] = len(one.new_token_ids)
+            if one.finish_reason is not None:
+                done[one.request_id] = one.finish_reason.name.lower()
+    said = {"n": getattr(decision, _STEP, None), "got": got}
+    if not (done or unused or sampled):
+        return said
     drafted = decision.scheduled_spec_decode_tokens
     rejected = {name: len(drafted[name]) - max(0, n - 1) for name, n in sampled.items() if n and name not in unused}
     surplus = {name: n - got.get(name, 0) for name, n in sampled.items() if name not in unused}

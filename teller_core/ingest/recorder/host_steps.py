@@ -6,7 +6,7 @@ from typing import Any, cast
 from teller_core.data.records import Decision, Execution, Outcome, Process
 from teller_core.ingest.decimals import count, few, scaled
 from teller_core.ingest.found import Found
-from teller_core.ingest.jsonl import text_of
+from teller_core.ingest.jsonl import as_list, as_object, text_of
 
 Row = Mapping[str, Any]
 PERCENT_OF_PERCENT = 10_000
@@ -22,7 +22,7 @@ def decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
         preempted=ids(row.get("preempted")),
         finished=ids(row.get("finished")),
         prompt=counts(found, row.get("prompt")),
-        computed=counts(found, row.get("computed")),
+        computed=_computed(found, row),
         cached=counts(found, row.get("cached")),
         resumed=ids(row.get("resumed")),
         output=ids(row["output"]) if isinstance(row.get("output"), list) else None,
@@ -33,6 +33,18 @@ def decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
         running=few(row.get("running")),
         kv_usage=_share(row.get("kv")),
     )
+
+
+def _computed(found: Found, row: Row) -> dict[str, int]:
+    """By name, or as a list in the order of ``tokens``."""
+    told: object = row.get("computed")
+    if not isinstance(told, list):
+        return counts(found, told)
+    names, values = as_object(row.get("tokens")), as_list(told)
+    if len(values) != len(names):
+        found.problems["bad_token_count"] += len(names)
+        return {}
+    return counts(found, dict(zip(names, values, strict=True)))
 
 
 def outcome(found: Found, process: Process, row: Row, dur: int) -> Outcome:
