@@ -26,7 +26,7 @@ def follow(path: Path, out: int, stop: threading.Event, readable: Callable[[byte
 
     ``readable`` makes the text of one line of JSON. Whoever does not read any more is not written to.
     """
-    held = b""
+    held, begun = b"", False
     with path.open("rb", buffering=0) as file, suppress(OSError):
         while True:
             ending = stop.is_set()
@@ -34,7 +34,8 @@ def follow(path: Path, out: int, stop: threading.Event, readable: Callable[[byte
                 if readable is None:
                     _write(out, block)
                 else:
-                    shown, held = _shown(held + block, readable)
+                    shown, held = _shown(held + block, begun, readable)
+                    begun = not held and not (shown or b"\n").endswith(b"\n")
                     _write(out, shown)
             if ending:
                 _write(out, held)
@@ -42,12 +43,16 @@ def follow(path: Path, out: int, stop: threading.Event, readable: Callable[[byte
             stop.wait(EVERY_S)
 
 
-def _shown(text: bytes, readable: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
-    """What can be shown of ``text``, and what is held until its line ends: the beginning of an object."""
+def _shown(text: bytes, begun: bool, readable: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
+    """What can be shown of ``text``, and what is held until its line ends: the beginning of an object. ``begun``: its first
+    line was shown in part.
+    """
     lines = text.split(b"\n")
-    last = lines.pop()
-    shown = b"".join((readable(line) if line.startswith(b"{") else line) + b"\n" for line in lines)
-    if last.startswith(b"{") and len(last) < LONGEST_LINE:
+    objects = [line.startswith(b"{") and not (begun and at == 0) for at, line in enumerate(lines)]
+    last, is_object = lines.pop(), objects.pop()
+    whole = zip(lines, objects, strict=True)
+    shown = b"".join((readable(line) if known else line) + b"\n" for line, known in whole)
+    if is_object and len(last) < LONGEST_LINE:
         return shown, last
     return shown + last, b""
 

@@ -1,0 +1,55 @@
+"""What a command prints comes through whole, however it was cut on its way; lines of JSON become lines for people."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teller_core.collect.output import _shown, follow
+
+PIECES = st.lists(
+    st.sampled_from([b"{", b'{"a"', b"}", b"\n", b"plain", b"\r", b"\xff", b"{}\n", b"\n\n"]), max_size=30
+)
+
+
+def _followed(folder: Path, pieces: list[bytes]) -> bytes:
+    """What a reader gets of ``pieces``, written one after the other."""
+    path = folder / "log"
+    path.write_bytes(b"")
+    stop = threading.Event()
+    with (folder / "shown").open("wb") as shown:
+        given = (path, shown.fileno(), stop, lambda line: b"<" + line + b">")
+        thread = threading.Thread(target=follow, args=given)
+        thread.start()
+        with path.open("ab", buffering=0) as file:
+            for piece in pieces:
+                file.write(piece)
+        stop.set()
+        thread.join()
+    return (folder / "shown").read_bytes()
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_an_object_in_the_middle_of_a_line_that_was_shown_already_stays_as_it_is(cut: int) -> None:
+    text = b'a{"b"}\n{"c"}\nd'
+    first, held = _shown(text[:cut], False, lambda line: b"<" + line + b">")
+    begun = not held and not (first or b"\n").endswith(b"\n")
+    second, held = _shown(held + text[cut:], begun, lambda line: b"<" + line + b">")
+    assert first + second + held == b'a{"b"}\n<{"c"}>\nd'
+
+
+@given(PIECES)
+def test_every_byte_comes_through_and_only_whole_lines_of_json_are_changed(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]
+) -> None:
+    folder = tmp_path_factory.mktemp("output")
+    *lines, last = b"".join(pieces).split(b"\n")
+    expected = b"".join((b"<" + line + b">" if line.startswith(b"{") else line) + b"\n" for line in lines) + last
+    assert _followed(folder, pieces) == expected
+
+
+def test_a_line_that_does_not_end_is_shown_when_it_is_long(tmp_path: Path) -> None:
+    text = b"{" + b"x" * 70_000
+    assert _followed(tmp_path, [text]) == text
