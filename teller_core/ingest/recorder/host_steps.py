@@ -40,7 +40,7 @@ def _computed(found: Found, row: Row) -> dict[str, int]:
     told: object = row.get("computed")
     if not isinstance(told, list):
         return counts(found, told)
-    names, values = as_object(row.get("tokens")), as_list(told)
+    names, values = as_object(row.get("tokens")), as_list(row.get("computed"))
     if len(values) != len(names):
         found.problems["bad_token_count"] += len(names)
         return {}
