@@ -62,6 +62,8 @@ def _about(folder: Path) -> dict[str, Any]:
         raise FormatError(path.name, "it is no JSON", "Import the folder: what its processes wrote is whole") from None
     if not isinstance(about, dict):
         raise FormatError(path.name, "it is no description of a recording", "Record again")
+    if "merged" in about:
+        raise InputError(folder.name, "it holds the recordings of several machines", "Name the folder of one in it")
     return cast("dict[str, Any]", about)
 
 

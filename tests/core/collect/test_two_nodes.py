@@ -148,6 +148,8 @@ def test_processes_of_two_machines_that_have_one_pid_stay_two(
         "cap",
         "host-7.jsonl",
     ]
+    assert main(["doctor", str(tmp_path / "whole")]) == 2
+    assert "Name the folder of one in it" in capsys.readouterr().err
     assert [one["name"] for one in json.loads((tmp_path / "whole" / "bundle.json").read_text())["merged"]] == [
         "one",
         "two",
