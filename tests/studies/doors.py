@@ -1,11 +1,11 @@
 """Do the recipes of ``teller doctor --print`` work? Real vLLM, started with exactly what was printed, one table.
 
-For each door and tier a server is started by a shell that runs the printed lines, gets 40 requests, ends, and what it left is
-imported by the printed command. ``seen`` requests are those of which ``slow`` knows how long they took; ``e2e off`` is by how
-much the caller's own measure is longer, at the median and the most; ``why`` counts answers by the tier they rest on. The
-parser of vLLM is asked for every printed argument first.
+For each door and tier, and for both doors at once, a server is started by a shell that runs the printed lines, gets 40
+requests, ends, and what it left is imported by the printed command. ``seen`` requests are those of which ``slow`` knows how
+long they took, out of as many as it lists; ``e2e off`` is by how much the caller's own measure is longer, at the median and
+the most; ``why`` counts answers by the tier they rest on. The parser of vLLM is asked for every printed argument first.
 
-Run: python tests/studies/doors.py VLLM. VLLM is the command that tests/studies/environment.py made. About two minutes.
+Run: python tests/studies/doors.py VLLM. VLLM is the command that tests/studies/environment.py made. About three minutes.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from teller_core.store.store import Store
 
 REQUESTS, CONNECTIONS = 40, 6
 START_S, END_S = 150.0, 30.0
-DOORS = (("plugin", "T1"), ("plugin", "T2"), ("flags", "T1"), ("flags", "T2"))
+DOORS = (("plugin", "T1"), ("plugin", "T2"), ("flags", "T1"), ("flags", "T2"), ("both", "T2"))
 MARK = "# and add to the arguments of vllm:"
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -134,12 +134,18 @@ def recipe_of(page: str) -> Recipe:
 
 def _recipe(door: str, tier: str, kept: Path) -> Recipe:
     folder = kept / f"{door}-{tier}"
+    if door == "both":  # every request and step is told twice, and must be one
+        own, other = (
+            recipe_of(printed("--print", "vllm", "--door", one, "--tier", tier, "--to", str(folder)))
+            for one in ("plugin", "flags")
+        )
+        return own._replace(shell=[*own.shell, *other.shell], arguments=[*own.arguments, *other.arguments])
     return recipe_of(printed("--print", "vllm", "--door", door, "--tier", tier, "--to", str(folder)))
 
 
 def _row(door: str, tier: str, recipe: Recipe, *, kept: Path, model: Path, vllm: Path) -> list[str]:
     folder = kept / f"{door}-{tier}"
-    with _collecting(folder) if door == "flags" else contextlib.nullcontext():
+    with _collecting(folder) if door != "plugin" else contextlib.nullcontext():
         rows = _served(recipe, folder, model, vllm)
     return [door, tier, *_answers(recipe, folder, rows)]
 
@@ -214,7 +220,7 @@ def _answers(recipe: Recipe, folder: Path, rows: Sequence[Mapping[str, Any]]) ->
     ]
     answered = sum(row["err"] is None for row in rows)
     why = ", ".join(f"{count} at {tier}" for tier, count in sorted(tiers.items()))
-    counts = [f"{answered}/{len(rows)}", f"{len(pairs)}", str(capture.steps), f"T{capture.tier}"]
+    counts = [f"{answered}/{len(rows)}", f"{len(pairs)}/{len(known)}", str(capture.steps), f"T{capture.tier}"]
     return [*counts, _spread(ends), _spread(firsts), why, _cost(folder)]
 
 
