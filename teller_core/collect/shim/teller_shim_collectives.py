@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
 
 from teller_shim_cost import due, spent, timed
@@ -40,7 +41,7 @@ CALLS = {
 }
 """Functions of torch.distributed, with the places of the tensor and of the group among their arguments."""
 _numbers = Counter()
-_gloo = {}
+_groups, _types = {}, {}
 _open = {}
 _told = {"hang": None, "rank": None, "last": 0, "idle": 0, "dump": None}
 _MARK = "__teller_shim__"
@@ -140,17 +141,25 @@ def _argument(args, kwargs, place, name):
 def _begin(module, name, group):
     """(start, name, group, number, rank, size) of a call on a Gloo group, else None."""
     group = group or module._get_default_group()
-    called = getattr(group, "group_name", None)
-    if called is None:  # this rank is not in the group
+    known = _groups.get(id(group))
+    if known is None or known[0]() is not group:
+        if not hasattr(group, "group_name"):  # this rank is not in the group
+            return None
+        known = _groups[id(group)] = _described(module, group)
+    _, called, size, rank = known
+    if not size:
         return None
-    size = group.size()
-    if (called, size) not in _gloo:
-        _gloo[called, size] = "gloo" in str(module.get_backend(group)) and "nccl" not in str(module.get_backend(group))
-    if not _gloo[called, size]:
-        return None
-    _numbers[called] += 1
-    rank = _told["rank"] = module.get_rank()
-    return time.time_ns(), name, str(called), _numbers[called] - 1, rank, size
+    number = _numbers[called]
+    _numbers[called] = number + 1
+    return time.time_ns(), name, called, number, rank, size
+
+
+def _described(module, group):
+    """A reference that keeps nothing alive, name, size and this process' rank in the job; size 0 where it is not Gloo's."""
+    backend, rank = str(module.get_backend(group)), module.get_rank()
+    _told["rank"] = rank
+    size = group.size() if "gloo" in backend and "nccl" not in backend else 0
+    return weakref.ref(group), str(group.group_name), size, rank
 
 
 def _end(call, took, tensor, result):
@@ -159,7 +168,10 @@ def _end(call, took, tensor, result):
     fields = {"dur": took, "group": group, "n": number, "rank": rank, "size": size}
     if hasattr(tensor, "numel"):
         fields["elems"] = tensor.numel()
-        fields["dtype"] = str(tensor.dtype).replace("torch.", "")
+        kind = tensor.dtype
+        if kind not in _types:
+            _types[kind] = str(kind).replace("torch.", "")
+        fields["dtype"] = _types[kind]
     if result is not None:
         fields["later"] = True
     add("K", start, name, fields)
