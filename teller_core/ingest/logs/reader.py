@@ -142,12 +142,11 @@ class Log:
         self.found.kept += 1
         text = shorten(match["message_"], MAX_TEXT)
         lines = self.found.lines
-        fields = usual.fields(match)
-        lines.put(code, time, resolution, fields=fields, text=text, file=self.place.file, number=number)
+        as_text, fields = usual.fields(match)
+        lines.put(code, time, resolution, fields=as_text, text=text, file=self.place.file, number=number)
         self.clocks.add(kind, time)
         if usual.rule in TELLERS:
-            some = {name: value for name, value in match.groupdict().items() if value is not None}
-            self._tell(usual.rule, some, Line(process, time, resolution, tag, len(lines) - 1, number))
+            self._tell(usual.rule, fields, Line(process, time, resolution, tag, len(lines) - 1, number))
         return True
 
     def _written_by(self, *told: str | None) -> tuple[Process, str, int]:

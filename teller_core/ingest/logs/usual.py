@@ -35,13 +35,14 @@ class Usual(NamedTuple):
     """The fields as a JSON object, for their values to be filled in."""
     stamped: bool
 
-    def fields(self, match: "re.Match[str]") -> str:
-        """The fields of a line as a JSON object."""
+    def fields(self, match: "re.Match[str]") -> tuple[str, dict[str, str]]:
+        """The fields of a line as a JSON object, and as they are."""
         values = match.group("message_", *self.names)[1:]
+        some = dict(zip(self.names, values, strict=True))
         if None not in values:
-            return self.json % values
-        pairs = zip(self.names, values, strict=True)
-        return as_json({name: value for name, value in pairs if value is not None})
+            return self.json % values, some
+        some = {name: value for name, value in some.items() if value is not None}
+        return as_json(some), some
 
 
 def find(line: str) -> "tuple[Usual, re.Match[str]] | None":
