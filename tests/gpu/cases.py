@@ -54,7 +54,11 @@ def window(work: Any, **how: Any) -> dict[str, Any]:
     blocks = read_blocks(newest)
     counts = {name: len(rows) for name, rows in blocks.rows.items()}
     footer = blocks.footer or {}
-    counts |= {key: footer[key] for key in ("dropped", "starved", "foreign", "late", "unknown", "not_enabled") if footer.get(key)}
+    counts |= {
+        key: footer[key]
+        for key in ("dropped", "starved", "foreign", "late", "unknown", "not_enabled")
+        if footer.get(key)
+    }
     return counts if footer.get("reason") == "asked" else {**counts, str(footer.get("reason")): 1}
 
 
@@ -92,19 +96,20 @@ def eager() -> None:
         torch.relu(torch.mm(x, x))
 
 
-def graphs(before: bool, nodes: bool) -> None:
+def graphs(before: bool, whole: bool) -> None:
     """Replays of a graph that was made before the first window, or after it."""
     graph = None if before is False else make_graph()
     tell(eager=window(eager))
     graph = graph or make_graph()
-    tell(replays=window(lambda: [graph.replay() for _ in range(10)], nodes=nodes))
-    tell(other=window(lambda: [graph.replay() for _ in range(10)], nodes=not nodes))
+    tell(replays=window(lambda: [graph.replay() for _ in range(10)], whole=whole))
+    if whole:
+        tell(nodes_after=window(lambda: [graph.replay() for _ in range(10)]))
 
 
 def graphs_profiler() -> None:
     """The same under torch's profiler."""
     graph = make_graph()
-    tell(eager=window(eager, nodes=True))
+    tell(eager=window(eager))
     tell(profiler=profiler(lambda: [graph.replay() for _ in range(10)]))
 
 
@@ -141,10 +146,10 @@ def repeated(count: int, load: bool) -> None:
 
 
 CASES = {
-    "before_whole": lambda: graphs(True, False),
-    "before_nodes": lambda: graphs(True, True),
-    "after_whole": lambda: graphs(False, False),
-    "after_nodes": lambda: graphs(False, True),
+    "before_whole": lambda: graphs(True, True),
+    "before_nodes": lambda: graphs(True, False),
+    "after_whole": lambda: graphs(False, True),
+    "after_nodes": lambda: graphs(False, False),
     "profiler_graph": graphs_profiler,
     "one_window": lambda: repeated(1, False),
     "many": lambda: repeated(400, False),

@@ -152,7 +152,7 @@ def timed(work, amount):
 def in_window(ask):
     """The work in a window of our own: its times, the window's file, whether it was opened."""
     ended = OURS.teller_windows_ended()
-    open_window(CAP, ask.get("seconds", 60), nodes=ask.get("nodes", False), shared=ask.get("shared", False))
+    open_window(CAP, ask.get("seconds", 60), whole=ask.get("whole", False), shared=ask.get("shared", False))
     wait_until(lambda: OURS.teller_recording() or OURS.teller_windows_ended() > ended)
     opened = bool(OURS.teller_recording())
     steps["marked"] = ask.get("marked", False)

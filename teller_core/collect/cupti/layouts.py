@@ -6,6 +6,7 @@ fields of the part that all have in common are read alike from every version; th
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from teller_core.errors import InputError, MissingExtra
 VERSIONS = ((24, 29), (130_000, 139_999))
 """What ``cuptiGetVersion`` says: 24 in CUDA 12.6, 26 in 12.8, 28 in 12.9 and 130000 in 13.0 (read from those libraries).
 
-Before 12.6 there is no ``cuptiActivityEnableDriverApi``, and CUPTI that starts late breaks graphs (as torch's profiler notes).
+Before 12.6 CUPTI that starts late breaks graphs, as torch's profiler notes.
 """
 _WORK = ("start", "end", "device_id", "context_id", "stream_id", "correlation_id")
 _SIZE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -95,11 +96,17 @@ def layout_text() -> str:
             "name": wanted.name,
             "fields": [[name, "text" if name in texts else kind.str] for name, (kind, _) in fields.items()],
         }
-    lines += [f"on 4 {number}" for number in sorted(chosen)]
+    lines += [f"keep 4 {number}" for number in sorted(chosen)]
     unwanted = (number for number, name in runtime.items() if re.sub(r"(_ptsz)?$|_v[23]$", "", name) in UNWANTED_CALLS)
-    lines += [f"off 5 {number}" for number in sorted(unwanted)]
+    lines += [f"drop 5 {number}" for number in sorted(unwanted)]
+    lines += [f"launch {kind} {number}" for kind, calls in ((4, chosen), (5, runtime)) for number in _launches(calls)]
     about = {"kinds": rows, "runtime": runtime, "driver": chosen, "made_by": _made_by()}
     return "\n".join([*lines, f"json {json.dumps(about, separators=(',', ':'))}"]) + "\n"
+
+
+def _launches(calls: Mapping[int, str]) -> list[int]:
+    """The numbers of the calls that start kernels."""
+    return sorted(number for number, name in calls.items() if re.match(r"cu(da)?Launch(Cooperative)?Kernel", name))
 
 
 def _cupti() -> Any:

@@ -8,18 +8,19 @@ MOST_RECORDS = 2_000_000
 
 
 def open_window(
-    cap: Path, seconds: float, most: int = MOST_RECORDS, *, nodes: bool = False, shared: bool = False
+    cap: Path, seconds: float, most: int = MOST_RECORDS, *, whole: bool = False, shared: bool = False
 ) -> None:
     """Ask every process with CUDA for its records of ``seconds`` from now, ``most`` a process.
 
-    ``nodes``: one record for each node of a CUDA graph, not one for each replay. ``shared``: go on where another client
+    ``whole``: one record for each replay of a CUDA graph, not one for each of its nodes; dangerous for graphs that were made
+    before the window (a program on CUDA 13.0 died of it). ``shared``: go on where another client
     of CUPTI is known; it may lose its records to us. The file of a process is ``cupti-PID-N.bin``. What is asked is dropped
     by a process that first sees it when it is over.
     """
     words = [
         str(round(min(seconds, MOST_SECONDS) * 1000)),
         str(most),
-        *(["nodes"] if nodes else []),
+        *(["whole"] if whole else []),
         *(["shared"] if shared else []),
     ]
     hidden = cap / ".CUPTI"

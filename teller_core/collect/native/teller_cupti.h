@@ -4,7 +4,8 @@
 #define TELLER_CUPTI_H
 #include "teller_inject.h"
 
-enum { KINDS = 64, FIELDS = 32, STAGE = 256 << 10, MOST_CHOSEN = 512 };
+enum { KINDS = 64, FIELDS = 32, STAGE = 256 << 10, CALLS = 2048 };
+enum { KEEP = 1, DROP = 2, LAUNCH = 4 }; /* what is known of a call */
 enum { DRIVER = 4, RUNTIME = 5, KERNEL = 10, GRAPH = 51, CUSTOM2 = 5, OK = 0, SYSTEM_IDS = 1 };
 
 typedef struct {
@@ -17,7 +18,7 @@ typedef struct {
   field_t field[FIELDS];
   uint64_t count;
   char *stage;
-  int only; /* whether functions of this kind are switched on one by one */
+  int some; /* only calls of KEEP are kept */
 } kind_t;
 
 typedef struct {
@@ -33,21 +34,19 @@ typedef struct {
   int (*pop)(uint32_t kind, uint64_t *id);
   int (*subscribe)(void **subscriber, void *callback, void *data);
   int (*unsubscribe)(void *subscriber);
-  int (*only_runtime)(uint32_t cbid, uint8_t enable);
-  int (*only_driver)(uint32_t cbid, uint8_t enable);
   int (*get_thread_ids)(int *type);
   int (*set_thread_ids)(int type);
 } cupti_t;
 
 typedef struct {
   unsigned long long ms, most;
-  int nodes, shared;
+  int whole, shared;
 } asked_t;
 
 typedef struct {
   kind_t kinds[KINDS];
-  struct { uint32_t kind, cbid; int enable; } chosen[MOST_CHOSEN]; /* functions to switch on or off one by one */
-  uint32_t chosen_count, version;
+  uint8_t call[2][CALLS]; /* of DRIVER and of RUNTIME, by its number */
+  uint32_t version;
   char *json;
 } layout_t;
 extern layout_t layout;
@@ -74,6 +73,7 @@ void keep_record(const uint8_t *record);
 void write_staged(void);
 void write_anchor(void);
 void close_file(const char *reason, size_t dropped, const uint64_t when[4], const char *not_enabled);
+int was_blind(void); /* the window saw launches, but not one kernel */
 void abandon_file(void);
 
 #endif

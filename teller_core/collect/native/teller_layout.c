@@ -32,7 +32,13 @@ static int read_kind(char *words, char **left) {
   return k->row && k->row <= STAGE / 8 ? 0 : -1;
 }
 
-/* Lines: "teller-layout 1", "versions LOW HIGH", "kind NUMBER OFFSET:LENGTH *OFFSET:8 ...", "on|off KIND CBID", "json {...}". */
+static int know(uint32_t kind, uint32_t call, uint8_t what) {
+  if ((kind != DRIVER && kind != RUNTIME) || call >= CALLS) return 0;
+  layout.call[kind - DRIVER][call] |= what;
+  return 1;
+}
+
+/* Lines: "teller-layout 1", "versions LOW HIGH", "kind NUMBER OFFSET:LENGTH *OFFSET:8 ...", "keep|drop|launch KIND CALL", "json {...}". */
 void read_layout(void) {
   const char *path = getenv("TELLER_INJECT_LAYOUT");
   char *text = path ? read_text(path) : NULL, *lines, *left;
@@ -47,11 +53,12 @@ void read_layout(void) {
       if (read_kind(line + 5, &left)) return free(text);
     } else if (sscanf(line, "versions %u %u", &a, &b) == 2) {
       if (version_ranges < 8) versions[version_ranges][0] = a, versions[version_ranges++][1] = b;
-    } else if (sscanf(line, "on %u %u", &a, &b) == 2 || sscanf(line, "off %u %u", &a, &b) == 2) {
-      if (layout.chosen_count < 512 && a < KINDS) {
-        layout.chosen[layout.chosen_count].kind = a, layout.chosen[layout.chosen_count].cbid = b, layout.chosen[layout.chosen_count++].enable = line[1] == 'n';
-        if (line[1] == 'n') layout.kinds[a].only = 1;
-      }
+    } else if (sscanf(line, "keep %u %u", &a, &b) == 2) {
+      if (know(a, b, KEEP)) layout.kinds[a].some = 1;
+    } else if (sscanf(line, "drop %u %u", &a, &b) == 2) {
+      know(a, b, DROP);
+    } else if (sscanf(line, "launch %u %u", &a, &b) == 2) {
+      know(a, b, LAUNCH);
     } else {
       return free(text);
     }
@@ -88,8 +95,6 @@ const char *find_cupti(void) {
       {"cuptiActivityPopExternalCorrelationId", &cupti.pop, 1},
       {"cuptiSubscribe", &cupti.subscribe, 1},
       {"cuptiUnsubscribe", &cupti.unsubscribe, 1},
-      {"cuptiActivityEnableRuntimeApi", &cupti.only_runtime, 0},
-      {"cuptiActivityEnableDriverApi", &cupti.only_driver, 0},
       {"cuptiGetThreadIdType", &cupti.get_thread_ids, 0},
       {"cuptiSetThreadIdType", &cupti.set_thread_ids, 0},
   };

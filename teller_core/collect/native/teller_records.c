@@ -17,7 +17,7 @@ static texts_t texts;
 static char *text_stage;
 static uint32_t text_count, text_used;
 static int fd = -1, broken, full_up;
-static uint64_t bytes_written, records, most_records, most_bytes, cut, unknown;
+static uint64_t bytes_written, records, most_records, most_bytes, cut, unknown, launches, unwanted;
 static uint32_t windows;
 
 static void put(const void *from, size_t size) {
@@ -93,10 +93,21 @@ static uint32_t number_of(const char *text) {
   return (uint32_t)number;
 }
 
+/* Whether a call is one of those that were asked for: the others are many, and say nothing. */
+static int is_wanted(uint32_t kind, const uint8_t *record) {
+  uint32_t call;
+  if (kind != DRIVER && kind != RUNTIME) return 1;
+  memcpy(&call, record + 4, sizeof call); /* every record of a call has its number second */
+  uint8_t known = call < CALLS ? layout.call[kind - DRIVER][call] : 0;
+  launches += (known & LAUNCH) != 0;
+  return !(known & DROP) && (!layout.kinds[kind].some || (known & KEEP));
+}
+
 void keep_record(const uint8_t *record) {
   uint32_t number;
   memcpy(&number, record, 4);
   if (number >= KINDS || !layout.kinds[number].fields) { unknown++; return; }
+  if (!is_wanted(number, record)) { unwanted++; return; }
   if (records >= most_records || bytes_written >= most_bytes || broken) { full_up = 1, cut++; return; }
   kind_t *k = &layout.kinds[number];
   char row[STAGE / 8], *to = row;
@@ -152,7 +163,7 @@ int open_file(const asked_t *asked) {
   if (fd < 0) return -1;
   if (allocate_stages()) return close(fd), fd = -1, -1;
   broken = full_up = 0;
-  bytes_written = records = cut = unknown = 0;
+  bytes_written = records = cut = unknown = launches = unwanted = 0;
   strays();
   most_records = asked->most;
   most_bytes = teller_settings()->bytes ? teller_settings()->bytes / SEGMENTS : UINT64_MAX;
@@ -163,8 +174,8 @@ int open_file(const asked_t *asked) {
   for (uint32_t i = 0; i < KINDS; i++) layout.kinds[i].count = layout.kinds[i].used = 0;
   put(MAGIC, sizeof MAGIC);
   json_used = 0;
-  say("{\"schema\":1,\"pid\":%d,\"window\":%u,\"ms\":%llu,\"max_records\":%llu,\"nodes\":%s,\"cupti\":%u,\"layout\":",
-      (int)getpid(), windows, asked->ms, asked->most, asked->nodes ? "true" : "false", layout.version);
+  say("{\"schema\":1,\"pid\":%d,\"window\":%u,\"ms\":%llu,\"max_records\":%llu,\"whole\":%s,\"cupti\":%u,\"layout\":",
+      (int)getpid(), windows, asked->ms, asked->most, asked->whole ? "true" : "false", layout.version);
   const char *about = layout.json ? layout.json : "null";
   size_t size = json_used + strlen(about) + 1;
   char *whole = malloc(size + 1);
@@ -181,6 +192,7 @@ void close_file(const char *reason, size_t dropped, const uint64_t when[4], cons
   say("{\"reason\":\"%s\",\"dropped\":%zu,\"starved\":%llu,\"foreign\":%llu,\"late\":%llu,\"cut\":%llu,\"unknown\":%llu,",
       reason, dropped, (unsigned long long)stray.starved, (unsigned long long)stray.foreign, (unsigned long long)stray.late,
       (unsigned long long)cut, (unsigned long long)unknown);
+  say("\"unwanted\":%llu,\"launches\":%llu,", (unsigned long long)unwanted, (unsigned long long)launches);
   say("\"kernels\":%llu,\"open\":[%llu,%llu],\"close\":[%llu,%llu],\"not_enabled\":[%s],\"counts\":{",
       (unsigned long long)(layout.kinds[KERNEL].count + layout.kinds[GRAPH].count), (unsigned long long)when[0],
       (unsigned long long)when[1], (unsigned long long)when[2], (unsigned long long)when[3], not_enabled);
@@ -192,6 +204,8 @@ void close_file(const char *reason, size_t dropped, const uint64_t when[4], cons
   close(fd);
   fd = -1;
 }
+
+int was_blind(void) { return launches >= 20 && !layout.kinds[KERNEL].count && !layout.kinds[GRAPH].count; }
 
 int file_is_open(void) { return __atomic_load_n(&fd, __ATOMIC_ACQUIRE) >= 0; }
 

@@ -2,7 +2,7 @@
  * CUDA_INJECTION64_PATH, whatever the language of the program.
  *
  * Between windows CUPTI is not touched, so that torch's profiler or another client can have it. A window is asked for by
- * the file CUPTI in the capture's folder ("milliseconds max_records [nodes] [shared]"), which a thread of ours looks at ten
+ * the file CUPTI in the capture's folder ("milliseconds max_records [whole] [shared]"), which a thread of ours looks at ten
  * times a second. CUPTI calls the buffer callbacks while it holds its own lock: they do no more than link a buffer into a
  * list. A writing thread copies the wanted fields of each record out, and only then may CUPTI have the buffer again; one
  * that CUPTI holds is never freed. Which fields: TELLER_INJECT_LAYOUT names a text that collect/cupti/layouts.py wrote.
@@ -11,33 +11,28 @@
 
 #include <sys/stat.h>
 
-enum { LOOK_MS = 100 };
-static int started, open_now, ending;
+enum { LOOK_MS = 100, MOST_WINDOWS = 100 };
+static int started, open_now, ending, blinded;
+static uint32_t opened;
 static uint32_t ended;
 static __thread uint32_t pushed;
 
-/* Enable what the layout can read. With GRAPH a replay of a graph is one record; without it, one for each of its nodes. */
+/* Enable what the layout can read, by the calls that torch's profiler makes too. GRAPH, one record for each replay of a graph
+ * in the place of one for each of its nodes, only where it was asked for: on CUDA 13.0 a program died that replayed a graph
+ * which it had made before the window. */
 static void enable(const asked_t *asked, char *failed, size_t room) {
   size_t used = 0;
   failed[0] = 0;
   for (uint32_t i = 1; i < KINDS; i++) {
-    if (!layout.kinds[i].fields || (i == GRAPH && asked->nodes) || layout.kinds[i].only) continue;
+    if (!layout.kinds[i].fields || (i == GRAPH && !asked->whole)) continue;
     int result = cupti.enable(i);
     if (result && used + 24 < room) used += (size_t)snprintf(failed + used, room - used, "%s[%u,%d]", used ? "," : "", i, result);
-  }
-  for (uint32_t i = 0; i < layout.chosen_count; i++) {
-    int (*function)(uint32_t, uint8_t) = layout.chosen[i].kind == RUNTIME ? cupti.only_runtime : cupti.only_driver;
-    int result = function ? function(layout.chosen[i].cbid, (uint8_t)layout.chosen[i].enable) : -1;
-    if (result && layout.chosen[i].enable && used + 24 < room)
-      used += (size_t)snprintf(failed + used, room - used, "%s[%u,%d,%u]", used ? "," : "", layout.chosen[i].kind, result, layout.chosen[i].cbid);
   }
 }
 
 static void disable(const asked_t *asked) {
-  for (uint32_t i = 0; i < layout.chosen_count; i++)
-    if (layout.chosen[i].enable && layout.chosen[i].kind == DRIVER && cupti.only_driver) cupti.only_driver(layout.chosen[i].cbid, 0);
   for (uint32_t i = 1; i < KINDS; i++)
-    if (layout.kinds[i].fields && !(i == GRAPH && asked->nodes) && !layout.kinds[i].only) cupti.disable(i);
+    if (layout.kinds[i].fields && (i != GRAPH || asked->whole)) cupti.disable(i);
 }
 
 static int still_asked(const char *path, const struct stat *was) {
@@ -59,6 +54,12 @@ static const char *wait_for_end(const asked_t *asked, const char *path, const st
   return "time";
 }
 
+/* After some hundreds of windows in one process CUPTI 13.0 gave no kernels any more, to nobody: it is seen to that none has so many. */
+static uint32_t most_windows(void) {
+  const char *most = getenv("TELLER_INJECT_WINDOWS");
+  return most && atoi(most) > 0 ? (uint32_t)atoi(most) : MOST_WINDOWS;
+}
+
 static void refuse(const asked_t *asked, const char *reason) {
   const uint64_t now = teller_now(CLOCK_REALTIME), when[4] = {now, now, now, now};
   if (!open_file(asked)) close_file(reason, 0, when, "");
@@ -73,16 +74,16 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   char failed[1024];
   uint64_t when[4];
   size_t dropped = 0, before = 0;
+  if (!problem && blinded) problem = "blinded";
+  if (!problem && opened >= most_windows()) problem = "too_many_windows";
   if (problem) { refuse(asked, problem); return; }
-  const char *experiment = getenv("TELLER_INJECT_SUBSCRIBE");
-  int taken = experiment && *experiment == '0' ? 1 : cupti.subscribe(&subscriber, callback_of_nobody, NULL);
-  if (experiment && *experiment == '0') goto open;
+  int taken = cupti.subscribe(&subscriber, callback_of_nobody, NULL);
   if (taken && !asked->shared) { refuse(asked, "other_client"); return; }
-open:
   if (open_file(asked)) {
     if (!taken) cupti.unsubscribe(subscriber);
     return;
   }
+  opened++;
   when[0] = when[1] = when[2] = when[3] = teller_now(CLOCK_REALTIME);
   write_anchor();
   if (start_writing()) {
@@ -103,7 +104,7 @@ open:
   disable(asked);
   usleep((useconds_t)(asked->ms < 50 ? asked->ms : 50) * 1000); /* what runs now ends first: forced out, it has no end */
   cupti.flush(0);
-  if (!getenv("TELLER_INJECT_FLUSH")) cupti.flush(1);
+  cupti.flush(1);
   when[3] = teller_now(CLOCK_REALTIME);
   cupti.dropped(NULL, 0, &dropped);
   if (other_ids) cupti.set_thread_ids(thread_ids);
@@ -111,6 +112,7 @@ open:
   end_writing();
   write_staged();
   write_anchor();
+  blinded = was_blind();
   close_file(reason, dropped, when, failed);
   __atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 }
@@ -137,7 +139,7 @@ static void *look_for_windows(void *nothing) {
     asked_t asked = {0};
     int words = text ? sscanf(text, "%llu %llu %7s %7s", &asked.ms, &asked.most, kept[0], kept[1]) : 0;
     free(text);
-    for (int i = 0; i < 2; i++) asked.nodes |= !strcmp(kept[i], "nodes"), asked.shared |= !strcmp(kept[i], "shared");
+    for (int i = 0; i < 2; i++) asked.whole |= !strcmp(kept[i], "whole"), asked.shared |= !strcmp(kept[i], "shared");
     long long age = (long long)time(NULL) - is.st_mtim.tv_sec;
     if (words >= 2 && asked.ms && asked.ms <= 3600000 && age * 1000 <= (long long)asked.ms + 1000) window(&asked, path, &is);
   }
@@ -149,21 +151,14 @@ void teller_cupti_after_fork(void) {
   forget_buffers();
   abandon_file();
   memset(&cupti, 0, sizeof cupti);
-  started = open_now = ending = 0;
+  started = open_now = ending = blinded = 0;
+  opened = 0;
 }
 
 EXPORTED int InitializeInjection(void) {
   if (!teller_settings() || __atomic_exchange_n(&started, 1, __ATOMIC_SEQ_CST)) return 1;
   static int registered;
   if (!registered++) read_layout(), atexit(at_exit);
-  const char *early = getenv("TELLER_INJECT_EARLY");
-  if (early && !find_cupti()) {
-    void *subscriber;
-    uint64_t t;
-    if (*early == '1') cupti.timestamp(&t);
-    if (*early == '2' && !cupti.subscribe(&subscriber, callback_of_nobody, NULL)) cupti.unsubscribe(subscriber);
-    if (*early == '3') cupti.callbacks(requested, completed), cupti.enable(KERNEL), cupti.enable(GRAPH), cupti.disable(GRAPH), cupti.disable(KERNEL);
-  }
   if (teller_thread("teller-cupti", look_for_windows)) started = 0;
   return 1;
 }

@@ -36,8 +36,6 @@ int cuptiActivityEnable(uint32_t kind) { enabled[kind]++; return 0; }
 int cuptiActivityDisable(uint32_t kind) { enabled[kind] = 0; return 0; }
 int cuptiGetThreadIdType(int *type) { *type = thread_ids; return 0; }
 int cuptiSetThreadIdType(int type) { thread_ids = type; return 0; }
-int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t on) { return (void)cbid, (void)on, 0; }
-int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t on) { return (void)cbid, (void)on, 0; }
 int cuptiSubscribe(void **subscriber, void *callback, void *data) {
   (void)callback, (void)data;
   if (getenv("FAKE_CUPTI_TAKEN")) return TAKEN;

@@ -153,14 +153,14 @@ open_now()
 print([k for k in range(60) if fake.fake_enabled(k)], fake.fake_thread_ids(), fake.fake_subscribed())
 close_now()
 print(kinds, [k for k in range(60) if fake.fake_enabled(k)], fake.fake_thread_ids(), fake.fake_subscribed())
-open_now(nodes=True)
+open_now(whole=True)
 print([k for k in range(60) if fake.fake_enabled(k)])
 close_now(1)
 """)
     assert done.stdout.splitlines() == [
-        "[1, 2, 5, 10, 17, 38, 39, 51] 1 1",
+        "[1, 2, 4, 5, 10, 17, 38, 39] 1 1",
         "[] [] 0 0",
-        "[1, 2, 5, 10, 17, 38, 39]",
+        "[1, 2, 4, 5, 10, 17, 38, 39, 51]",
     ], done.stderr
 
 
@@ -177,7 +177,8 @@ ours.teller_step_end(); print(fake.fake_step() == 2**64 - 1)
 
 
 def test_a_thousand_windows_under_load_end_and_never_hang(run: Run, tmp_path: Path) -> None:
-    done = run("""
+    done = run(
+        """
 records = b"".join(step_of_two_launches(time.time_ns(), 1, 1, 1))
 fake.fake_load(records, 6, 3)
 for i in range(1000):
@@ -186,7 +187,9 @@ for i in range(1000):
     if i % 100: next(cap.glob(f"cupti-*-{i + 1}.bin")).unlink()
 print(ours.teller_windows_ended())
 os._exit(0)
-""")
+""",
+        TELLER_INJECT_WINDOWS="1000",
+    )
     assert done.stdout.strip() == "1000", done.stderr
     kept = [found_in(tmp_path, number) for number in range(1, 1001, 100)]
     assert sum(found.kept for found in kept) > 0
@@ -221,6 +224,42 @@ def test_what_cannot_work_is_refused_by_name(run: Run, tmp_path: Path, variables
     assert done.returncode == 0, done.stderr
     found = found_in(tmp_path)
     assert (found.kept, found.problems) == (0, {f"cupti_{reason}": 1})
+
+
+def test_a_process_has_so_many_windows_and_no_more(run: Run, tmp_path: Path) -> None:
+    done = run(
+        """
+for i in range(4):
+    open_window(cap, 0.001)
+    until(lambda: ours.teller_windows_ended() > i)
+""",
+        TELLER_INJECT_WINDOWS="3",
+    )
+    assert done.returncode == 0, done.stderr
+    assert [found_in(tmp_path, i).problems for i in (3, 4)] == [{"no_kernels": 1}, {"cupti_too_many_windows": 1}]
+
+
+def test_windows_end_for_good_once_launches_bring_no_kernels(run: Run, tmp_path: Path) -> None:
+    done = run("""
+launches = [record(5, cbid=211, start=5, end=6, correlation_id=i + 1) for i in range(30)]
+open_now(); feed(fake, launches); close_now()
+open_window(cap, 60); until(lambda: ours.teller_windows_ended() == 2)
+""")
+    assert done.returncode == 0, done.stderr
+    assert [found_in(tmp_path, i).problems for i in (1, 2)] == [{"no_kernels": 1}, {"cupti_blinded": 1}]
+
+
+def test_calls_that_say_nothing_are_left_out(run: Run, tmp_path: Path) -> None:
+    done = run("""
+open_now()
+calls = [(5, 211), (5, 17), (5, 10), (4, 307), (4, 1), (4, 10)]
+feed(fake, [record(kind, cbid=cbid, start=5, end=6, thread_id=1, correlation_id=9) for kind, cbid in calls])
+close_now()
+""")
+    assert done.returncode == 0, done.stderr
+    (trace,) = found_in(tmp_path).traces
+    assert sorted(trace.names) == ["cuLaunchKernel", "cudaLaunchKernel"]
+    assert footer(tmp_path)["unwanted"] == 4
 
 
 def test_another_client_is_no_hindrance_where_that_was_asked_for(run: Run, tmp_path: Path) -> None:
@@ -279,8 +318,8 @@ open_now()
 child = os.fork()
 if not child:
     assert not ours.teller_recording()
+    close_window(cap)
     ours.InitializeInjection()
-    time.sleep(0.1)
     open_now()
     feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9))
     close_now()

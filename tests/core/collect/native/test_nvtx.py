@@ -72,7 +72,8 @@ def only(folder: Path) -> tuple[Found, Trace]:
 def said(trace: Trace, name: str) -> dict[str, Any]:
     """The arguments of the one row called ``name``."""
     (row,) = [i for i in range(len(trace)) if trace.names[trace.name[i]] == name]
-    return json.loads(trace.args[trace.arg[row]]) if trace.arg[row] >= 0 else {}
+    said = int(trace.arg[row])
+    return json.loads(trace.args[said]) if said >= 0 else {}
 
 
 def test_ranges_of_several_domains_nest_each_on_its_own(run: Run, tmp_path: Path) -> None:
