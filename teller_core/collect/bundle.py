@@ -73,7 +73,9 @@ def record(
     """
     cap, kept = prepare(folder), bounds or Bounds()
     inherited = {**os.environ, **(variables or {})}  # noqa: TID251  # handed on to the command, no setting of ours is read from it
-    made = environment(cap, inherited, engine_of(command), kept.of_writer(), import_first=import_first, without=without)
+    made = environment(
+        cap, inherited, engine_of(command), kept.of_writer(), import_first=import_first, without=without, words=command
+    )
     about = started(command, made.on, made.off)
     process = _run(command, folder, made.variables, working_folder)
     watch = Watch(cap, plan or Plan(), about["start_ns"])

@@ -6,6 +6,7 @@ Nothing that the user has set is changed. What depends on the packages of the co
 
 import json
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ vLLM's NVTX scopes and its log as JSON. collectives: the flight recorder of torc
 """
 LOG_CONFIG = "vllm-logging.json"
 LOG_FIELDS = ("created", "process", "processName", "threadName", "levelname", "name", "filename", "lineno", "message")
+OF_LOG = re.compile(r"--(?:(?:log|logging|uvicorn-log)[-_.]|logging$|disable[-_][\w-]*access[-_]log)")
+"""Options of vLLM that a configuration of its log would overrule: it takes uvicorn's, too, from the file."""
 NOT_TOLD = "only vLLM has it, which the command does not name"
 FLIGHT_RECORDER = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 COLLECTIVES_KEPT = "2000"
@@ -43,11 +46,12 @@ def environment(
     *,
     import_first: Sequence[Path] = (),
     without: Collection[str] = (),
+    words: Sequence[str] = (),
 ) -> Environment:
     """The environment in which a command of ``engine`` records into ``cap``.
 
     ``bounds``: the most bytes that one writer in one process keeps, and seconds. ``import_first`` folders go before ours on
-    PYTHONPATH. ``without`` are parts that are not wanted.
+    PYTHONPATH. ``without`` are parts that are not wanted. ``words``: the command, of which options about the log hold.
     """
     cap = cap.resolve()
     most_bytes, most_seconds = bounds
@@ -60,6 +64,8 @@ def environment(
     folders = [*import_first]
     if "hooks" not in off:
         folders.append(SHIM)
+    if engine == "vllm" and (option := next(filter(OF_LOG.match, words), "")):
+        off.setdefault("log", f"{option.partition('=')[0]} is among the options: the log stays as it is")
     _vllm(cap, inherited, engine, added, off)
     if "plugin" not in off:
         folders.append(PLUGIN)
@@ -100,16 +106,32 @@ def _vllm(cap: Path, inherited: Mapping[str, str], engine: str, added: dict[str,
 
 
 def _log_config(inherited: Mapping[str, str]) -> dict[str, object]:
-    """The configuration of vLLM's log: one JSON object a line, with microseconds, to where it would have gone."""
+    """The configuration of vLLM's log: one JSON object a line, with microseconds, to where it would have gone. uvicorn gets its
+    own from the same file: what it says of its own accord.
+    """
     level = inherited.get("VLLM_LOGGING_LEVEL") or "INFO"
     stream = inherited.get("VLLM_LOGGING_STREAM") or "ext://sys.stdout"
     fields = " ".join(f"%({name}){'f' if name == 'created' else 's'}" for name in LOG_FIELDS)
+    access = '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s'
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"json": {"class": "pythonjsonlogger.jsonlogger.JsonFormatter", "format": fields}},
-        "handlers": {"out": {"class": "logging.StreamHandler", "formatter": "json", "level": level, "stream": stream}},
-        "loggers": {"vllm": {"handlers": ["out"], "level": level, "propagate": False}},
+        "formatters": {
+            "json": {"class": "pythonjsonlogger.jsonlogger.JsonFormatter", "format": fields},
+            "default": {"()": "uvicorn.logging.DefaultFormatter", "fmt": "%(levelprefix)s %(message)s"},
+            "access": {"()": "uvicorn.logging.AccessFormatter", "fmt": access},
+        },
+        "handlers": {
+            "out": {"class": "logging.StreamHandler", "formatter": "json", "level": level, "stream": stream},
+            "default": {"class": "logging.StreamHandler", "formatter": "default", "stream": "ext://sys.stderr"},
+            "access": {"class": "logging.StreamHandler", "formatter": "access", "stream": "ext://sys.stdout"},
+        },
+        "loggers": {
+            "vllm": {"handlers": ["out"], "level": level, "propagate": False},
+            "uvicorn": {"handlers": ["default"], "level": "INFO", "propagate": False},
+            "uvicorn.error": {"level": "INFO"},
+            "uvicorn.access": {"handlers": ["access"], "level": "INFO", "propagate": False},
+        },
     }
 
 

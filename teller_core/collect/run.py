@@ -78,7 +78,7 @@ def capture(
         raise InputError("The command to record", "there is no such program", "Check its name and that it runs alone")
     cap = prepare(folder)
     engine = engine_of(command)
-    made = environment(cap, inherited, engine, wanted.bounds.of_writer(), without=wanted.without)
+    made = environment(cap, inherited, engine, wanted.bounds.of_writer(), without=wanted.without, words=command)
     told(made)
     about = started(command, made.on, made.off)
     watch = Watch(cap, wanted.plan, about["start_ns"])

@@ -32,6 +32,8 @@ from teller_core.store.store import Store
 TELLER = (sys.executable, "-m", "teller_core.cli")
 START_S = 200.0
 END_S = 90.0
+SAYS_S = 25.0
+"""Every engine says something of itself more often."""
 REQUESTS = 12
 VLLM = (
     *("--served-model-name", "{model}", "--dtype", "float32", "--enforce-eager", "--max-model-len", "2048"),
@@ -133,8 +135,9 @@ def recorder_killed(engine: Engine) -> str:
         it.recorder.wait()
         size = (it.folder / "server.log").stat().st_size
         after = it.answered()
-        time.sleep(0.5)
-        grown = (it.folder / "server.log").stat().st_size > size
+        deadline = time.monotonic() + SAYS_S
+        while not (grown := (it.folder / "server.log").stat().st_size > size) and time.monotonic() < deadline:
+            time.sleep(0.2)
         os.kill(it.service, signal.SIGKILL)
     report = _imported(it.folder)
     return (

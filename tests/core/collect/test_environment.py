@@ -61,6 +61,23 @@ def test_what_the_user_has_set_stays_and_is_said(tmp_path: Path, variable: str, 
     assert part in made.off and part not in made.on
 
 
+@pytest.mark.parametrize(
+    ("word", "off"),
+    [
+        ("--log-config-file", True),
+        ("--log-level=debug", True),
+        ("--uvicorn-log-level", True),
+        ("--disable-access-log-for-endpoints", True),
+        ("--disable-uvicorn-access-log", True),
+        ("--logits-processors", False),
+        ("--enable-log-requests", False),
+    ],
+)
+def test_options_about_the_log_hold(tmp_path: Path, word: str, off: bool) -> None:
+    made = environment(tmp_path, {}, "vllm", BOUNDS, without=NATIVE, words=["vllm", "serve", "m", word, "x"])
+    assert ("log" in made.off) == off
+
+
 def test_what_is_declined_leaves_nothing(tmp_path: Path) -> None:
     made = environment(tmp_path, {"HOME": "/h"}, "vllm", BOUNDS, without=PARTS)
     assert made.on == []
@@ -73,7 +90,7 @@ def test_switches_of_vllm_are_turned_only_where_the_packages_are_that_they_need(
     packages = tmp_path / "packages"
     packages.mkdir()
     if there:
-        for name in ("nvtx", "pythonjsonlogger"):
+        for name in ("nvtx", "pythonjsonlogger", "uvicorn"):
             (packages / f"{name}.py").write_text("")
     code = "import os; print([os.environ.get('VLLM_' + name) for name in ('LOGGING_CONFIG_PATH', 'NVTX_SCOPES_FOR_PROFILING')])"
     path = os.pathsep.join([made.variables["PYTHONPATH"], str(packages)])
@@ -93,8 +110,14 @@ def _folder(cap: Path) -> dict[str, str]:
 def test_the_configuration_of_the_log_is_one_that_python_takes(tmp_path: Path) -> None:
     environment(tmp_path, {"VLLM_LOGGING_LEVEL": "DEBUG"}, "vllm", BOUNDS, without=NATIVE)
     config = json.loads((tmp_path / LOG_CONFIG).read_text())
-    formatter = config["formatters"]["json"]
-    assert formatter.pop("class") == "pythonjsonlogger.jsonlogger.JsonFormatter"
+    assert config["formatters"]["json"].pop("class") == "pythonjsonlogger.jsonlogger.JsonFormatter"
+    uvicorns = {name: config["loggers"].pop(name) for name in ("uvicorn", "uvicorn.error", "uvicorn.access")}
+    own = pytest.importorskip("uvicorn.config").LOGGING_CONFIG
+    assert uvicorns == own["loggers"]
+    for name in ("default", "access"):
+        handler, formatter = config["handlers"].pop(name), config["formatters"].pop(name)
+        assert handler == own["handlers"][name] | {"class": "logging.StreamHandler"}
+        assert formatter.items() <= own["formatters"][name].items()
     logging.config.dictConfig(config)
     logger = logging.getLogger("vllm")
     try:
