@@ -16,7 +16,7 @@ import numpy.typing as npt
 from teller_core.data.means import within_means
 
 LONG = 6 << 20
-"""Rows above which a column is kept in a file: below, an import takes some 800 MB at most, and files would only cost time."""
+"""Rows above which a column is kept in a file: below, an import takes some 900 MB at most, and files would only cost time."""
 PIECE = 1 << 17
 """Rows made at a time, so that what they are made from need not be as long as they are."""
 

@@ -1,8 +1,8 @@
 """Files read side by side, each by a process of its own or by this one, with the results in the order of the files.
 
 What comes back is the same as if the files were read here, one after the other. Where this process has one thread, a reader
-is a fork of it and finds the compiled code loaded, and this process reads files too while the readers do: a fork and its
-hand-over are saved. Elsewhere a reader comes from a server of forks or is a new interpreter, and this process waits. A reader
+is a fork of it and finds the compiled code loaded, and this process reads files too while the readers do: a fork is saved.
+Elsewhere a reader comes from a server of forks or is a new interpreter, and this process waits. A reader
 ignores Ctrl-C, which is for whoever started it, and ends with that process. How many run at once depends on the processors
 and on the memory that they may use.
 """
@@ -224,6 +224,7 @@ def _result(readers: _Readers, number: int, notes: Sequence[Progress]) -> Read:
         _start(readers)
         if readers.reads_here and readers.waiting and _fits(readers, readers.waiting[0][1]):
             _read_beside(readers, notes)
+            _look(readers, notes, 0)
         else:
             _look(readers, notes, LOOK_S)
     _start(readers)  # so that they read on while what was found is used
@@ -245,7 +246,10 @@ def _read_beside(readers: _Readers, notes: Sequence[Progress]) -> None:
 
     readers.here = _need(task)
     with within_means(task.path.name):
-        readers.done[number] = read_here(task, readers.nest, note)
+        read = read_here(task, readers.nest, note)
+        # As readers hand over theirs: of many long ranks memory need not hold those read here.
+        columns = _columns(readers.folder, number)
+        readers.done[number] = read if read.refusal else _handed_over(read.found, pack(read.trees, columns), columns)
     readers.here = 0
 
 
@@ -271,12 +275,16 @@ def _take(readers: _Readers, number: int) -> None:
         readers.done[number] = Read(Found(), refusal=sent)
     else:
         found, packed = sent
-        trees = unpack(packed, _columns(readers.folder, number))
-        found.traces = [tree.trace for tree in trees]
-        readers.done[number] = Read(found, trees)
+        readers.done[number] = _handed_over(found, packed, _columns(readers.folder, number))
     del readers.running[number]
     reader.pipe.close()
     # Nobody waits for its end: giving its memory back takes a while. The interpreter collects what has ended.
+
+
+def _handed_over(found: Found, packed: Sequence[Packed], columns: Path) -> Read:
+    trees = unpack(packed, columns)
+    found.traces = [tree.trace for tree in trees]
+    return Read(found, trees)
 
 
 def _ended(reader: _Reader) -> TellerError | RuntimeError:

@@ -219,10 +219,17 @@ def test_a_reader_that_ends_in_the_middle_of_what_it_sends_is_one_line(
 
 
 def test_a_reading_that_is_given_up_ends_its_readers(tmp_path: Path) -> None:
-    todo = tasks(tmp_path, 4, 3000)
+    def staying(trace: Trace) -> Tree:
+        if in_a_reader() and len(trace) > 50:
+            signal.pause()
+        return nest(trace)
+
+    first, *others = tasks(tmp_path, 4, 3000)
+    first = first._replace(path=trace(tmp_path / "short.json", 50))
     (tmp_path / "room").mkdir()
-    with closing(read_each(todo, nest, [lambda _: None] * 4, folder=tmp_path / "room", jobs=2)) as reads:
-        assert len(next(reads).trees[0]) == 3000
+    notes = [lambda _: None] * 4
+    with closing(read_each([first, *others], staying, notes, folder=tmp_path / "room", jobs=3)) as reads:
+        assert len(next(reads).trees[0]) == 50
         assert multiprocessing.active_children()
     assert all_have_ended()
 
