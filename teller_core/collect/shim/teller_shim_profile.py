@@ -31,6 +31,8 @@ EVENT_BYTES = 246
 EVENTS_A_SECOND = 400_000
 """Assumed until a piece was seen. A server on a CPU makes 60,000 to 100,000, a thread that does nothing else 300,000."""
 LOCKED_EVENTS = 30_000
+NOTHING = 20
+"""Events of a trace that says who wrote it and no more."""
 SHORTEST_S = 0.02
 STALE_S = 60.0
 """A process that starts, or has torch, this long after the end of a window that was asked for does not open it."""
@@ -167,7 +169,11 @@ def _stop(folder, started, how, steps):
         instant("profile_lost", reason="no whole trace was written", begin=start, cost=whole - beside)
         return None
     events = os.path.getsize(hidden) // (EVENT_BYTES * (2 if how["shapes"] else 1))
-    os.replace(hidden, os.path.join(folder, name))
+    if not steps and events < NOTHING and _step_functions():  # a process that has the engine's code and runs no steps
+        os.unlink(hidden)
+        name = None
+    else:
+        os.replace(hidden, os.path.join(folder, name))
     instant("profile_stop", file=name, begin=start, cost=whole - beside, beside=beside, steps=steps, events=events)
     flush()
     return events

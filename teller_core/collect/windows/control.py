@@ -21,7 +21,7 @@ class Window:
 
     seconds: float = 5.0
     steps: int | None = 10
-    events: int | None = 50_000
+    events: int | None = 100_000
     shapes: bool = False
 
 
