@@ -36,7 +36,17 @@ OF_THREAD = 2
 ENDED = frozenset({"time", "asked", "max_records", "exit"})
 """Reasons for which a window ends as it should."""
 REFUSED = frozenset(
-    {"other_client", "no_cupti", "unknown_version", "no_layout", "layout_unreadable", "no_thread", "disk", "blinded", "too_many_windows"}
+    {
+        "blinded",
+        "disk",
+        "layout_unreadable",
+        "no_cupti",
+        "no_layout",
+        "no_thread",
+        "other_client",
+        "too_many_windows",
+        "unknown_version",
+    }
 )
 """Reasons for which there was no window, or half of one: counted as ``cupti_REASON``."""
 
