@@ -142,17 +142,17 @@ def _tell(store: Store, report: CaptureReport, clients: Sequence[Path]) -> None:
     _row("ranks", ", ".join(ranks), f"clock error {(report.clock_error_ns or 0) / 1e6:.2f} ms")
     page = slow(store, capture=report.id, limit=len(sent))
     number, name = page.columns.index("request"), page.columns.index("engine_id")
-    found = {"well": [0, 0], "late": [0, 0]}
+    found = {"well": [0, 0, 0], "late": [0, 0, 0]}
     for row in page.rows:
         verdict = why(store, str(row[number]), capture=report.id)
         kind = "late" if "late-" in str(row[name]) else "well"
         found[kind][0] += 1
-        found[kind][1] += any(finding.cause == "comm.degraded_link" for finding in verdict.findings)
-    _row(
-        "the link is named",
-        f"{found['late'][1]} of {found['late'][0]} slow",
-        f"{found['well'][1]} of {found['well'][0]} others",
-    )
+        causes = [finding.cause for finding in verdict.findings]
+        found[kind][1] += "comm.degraded_link" in causes
+        found[kind][2] += causes[:1] == ["comm.degraded_link"]
+    for kind, what in (("late", "requests over the slow link"), ("well", "other requests")):
+        many, named, first = found[kind]
+        _row(what, f"{many}", f"the link is a cause of {named}", f"the first of {first}")
 
 
 def _serving(vllm: Path, model: Path, side: int) -> list[str]:
