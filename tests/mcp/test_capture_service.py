@@ -32,6 +32,7 @@ def free_port() -> int:
 def profiles(folder: Path, port: int) -> Path:
     command = [str(Path(sys.executable).with_name("transformers")), "serve", "./tiny-llama-1", "--port", str(port)]
     command += ["--continuous-batching", "--attn-implementation", "sdpa", "--device", "cpu", "--host", "127.0.0.1"]
+    command += ["--cb-num-blocks", "256", "--cb-max-batch-tokens", "256"]  # else it takes half of the machine's memory
     path = folder / "profiles.toml"
     path.write_text(
         f'[profiles.served]\ncommand = {json.dumps(command)}\nconsent = "given"\nseconds = 110\nwindow_s = 1\n'
