@@ -1,9 +1,9 @@
-"""The tables of README.md, made from what they describe. ``python tests/readme_tables.py`` writes them; a test compares."""
+"""The tables of README.md and docs/, made from what they describe: run as a script it writes them, and a test compares."""
 
 import argparse
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
@@ -19,7 +19,7 @@ from teller_core.ingest import catalog
 from teller_core.judge.rules import RULES
 from teller_mcp.tools import CAPTURING, TOOLS
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 ANSWERS: dict[str, type[report.Model]] = {
     "import": report.ImportReport,
     "captures": report.CapturesReport,
@@ -97,23 +97,22 @@ def tools() -> str:
     return _table(("tool", "answers"), rows)
 
 
-TABLES = {
-    "commands": commands,
-    "answers": answers,
-    "causes": causes,
-    "formats": formats,
-    "losses": losses,
-    "tools": tools,
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"commands": commands, "causes": causes, "tools": tools},
+    "docs/answers.md": {"answers": answers},
+    "docs/counted.md": {"losses": losses},
+    "docs/formats.md": {"formats": formats},
 }
 
 
-def written(text: str) -> str:
-    """``text`` with every table between its markers made anew."""
-    for name, make in TABLES.items():
+def written(page: str) -> str:
+    """The text of ``page`` with every table between its markers made anew."""
+    text = (ROOT / page).read_text("utf-8")
+    for name, make in TABLES[page].items():
         begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
-        assert found, f"README.md has no markers for the table {name}"
+        assert found, f"{page} has no markers for the table {name}"
         text = f"{before}{begin}{make()}\n{end}{after}"
     return text
 
@@ -167,4 +166,5 @@ def _table(heads: tuple[str, ...], rows: list[Any]) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(written(README.read_text("utf-8")), "utf-8")
+    for page in TABLES:
+        (ROOT / page).write_text(written(page), "utf-8")

@@ -113,10 +113,18 @@ def test_the_names_others_use_are_there() -> None:
     assert len(tools.TOOLS) <= 10
 
 
-def test_the_tables_of_the_readme_are_up_to_date() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/answers.md", "docs/counted.md", "docs/formats.md"])
+def test_the_tables_for_readers_are_up_to_date(page: str) -> None:
     tables = load("readme_tables")
+    assert page in tables.TABLES
+    assert (ROOT / page).read_text("utf-8") == tables.written(page), "run python tests/readme_tables.py"
+
+
+def test_every_page_that_has_tables_is_compared_and_linked() -> None:
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
+    assert pages == set(load("readme_tables").TABLES) - {"README.md"}
     text = (ROOT / "README.md").read_text("utf-8")
-    assert text == tables.written(text), "run python tests/readme_tables.py"
+    assert pages == set(re.findall(r"\((docs/[\w./-]+)\)", text))
 
 
 def test_the_clients_in_the_readme_are_configured_with_arguments_that_exist() -> None:

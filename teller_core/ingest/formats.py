@@ -95,7 +95,7 @@ UNTRIED = frozenset(
         prometheus_json.NAME,
     }
 )
-"""Formats whose reader has never seen a real file: the README says so."""
+"""Formats whose reader has never seen a real file: docs/formats.md says so."""
 
 
 def sniffed(head: bytes) -> str:
