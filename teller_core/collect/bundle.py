@@ -22,6 +22,7 @@ from teller_core.collect.environment import SHIM, environment
 from teller_core.collect.packing import compress_traces
 from teller_core.collect.record import anchor, begin, finish, prepare
 from teller_core.collect.ring import Bounds
+from teller_core.collect.windows.control import Window, ask, close
 from teller_core.collect.windows.triggers import Plan, Watch
 from teller_core.errors import InputError
 
@@ -109,15 +110,13 @@ def engine_of(command: Sequence[str]) -> str:
 
 
 def open_window(cap: Path, seconds: float, shapes: bool = False) -> None:
-    """Ask every process of the service that has torch for a profiler window of at most ``seconds``."""
-    hidden = cap / ".PROFILE"
-    hidden.write_text(f"{seconds:g}{' shapes' if shapes else ''}")
-    hidden.replace(cap / "PROFILE")
+    """Ask every process of the service for a window of at most ``seconds``, whatever it holds."""
+    ask(cap, Window(seconds, None, None, shapes))
 
 
 def close_window(cap: Path) -> None:
     """End the window that ``open_window`` asked for. Stopping stalls the service; ``events`` says when it is over."""
-    (cap / "PROFILE").unlink(missing_ok=True)
+    close(cap)
 
 
 def events(cap: Path, name: str) -> list[dict[str, Any]]:

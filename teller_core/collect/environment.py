@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from teller_core.collect.cupti.windows import LAYOUT_FILE
 from teller_core.collect.native.variables import injection
 
 HERE = Path(__file__).parent
@@ -147,3 +148,6 @@ def _native(cap: Path, inherited: Mapping[str, str], added: dict[str, str], off:
         elif variable in library.variables:
             added[variable] = library.variables[variable]
     added |= {name: value for name, value in library.variables.items() if name.startswith("TELLER_")}
+    if "cupti" in off:
+        added.pop("TELLER_INJECT_LAYOUT", None)
+        (cap / LAYOUT_FILE).unlink(missing_ok=True)

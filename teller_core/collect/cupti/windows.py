@@ -3,15 +3,29 @@
 from pathlib import Path
 
 MOST_SECONDS = 3600
+LAYOUT_FILE = ".cupti-layout"
+"""Lies in the folder of a capture whose processes load the library for their GPUs."""
 MOST_RECORDS = 2_000_000
 """About 150 MB a process, less where TELLER_CAPTURE_BYTES bounds it: a window has an eighth of them, and the last eight stay."""
 
 
+def are_on(cap: Path) -> bool:
+    """Whether processes that record into ``cap`` load the library where they use a GPU."""
+    return (cap / LAYOUT_FILE).exists()
+
+
 def open_window(
-    cap: Path, seconds: float, most: int = MOST_RECORDS, *, whole: bool = False, shared: bool = False
+    cap: Path,
+    seconds: float,
+    most: int = MOST_RECORDS,
+    *,
+    steps: int | None = None,
+    whole: bool = False,
+    shared: bool = False,
 ) -> None:
     """Ask every process with CUDA for its records of ``seconds`` from now, ``most`` a process.
 
+    ``steps``: end in each process after so many of its engine's, where a hook marks them.
     ``whole``: one record for each replay of a CUDA graph, not one for each of its nodes; dangerous for graphs that were made
     before the window (a program on CUDA 13.0 died of it). ``shared``: go on where another client
     of CUPTI is known; it may lose its records to us. The file of a process is ``cupti-PID-N.bin``. What is asked is dropped
@@ -22,6 +36,7 @@ def open_window(
         str(most),
         *(["whole"] if whole else []),
         *(["shared"] if shared else []),
+        *([f"steps={steps}"] if steps else []),
     ]
     hidden = cap / ".CUPTI"
     hidden.write_text(" ".join(words))

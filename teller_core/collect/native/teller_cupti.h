@@ -39,9 +39,12 @@ typedef struct {
 } cupti_t;
 
 typedef struct {
-  unsigned long long ms, most;
+  unsigned long long ms, most, steps; /* the first that is met ends the window; no steps: any number of them */
   int whole, shared;
 } asked_t;
+
+/* Unix ns: what was done when the window opened and closed, and when CUPTI was made to do something that a program may feel. */
+typedef struct { uint64_t open[2], close[2], disabled[2], flushed[2]; } times_t;
 
 typedef struct {
   kind_t kinds[KINDS];
@@ -72,7 +75,7 @@ const char *file_is_full(void); /* NULL, or what it is full of */
 void keep_record(const uint8_t *record);
 void write_staged(void);
 void write_anchor(void);
-void close_file(const char *reason, size_t dropped, const uint64_t when[4], const char *not_enabled);
+void close_file(const char *reason, size_t dropped, const times_t *when, const char *not_enabled);
 int was_blind(void); /* the window saw launches, but not one kernel */
 void abandon_file(void);
 

@@ -186,7 +186,7 @@ int open_file(const asked_t *asked) {
   return 0;
 }
 
-void close_file(const char *reason, size_t dropped, const uint64_t when[4], const char *not_enabled) {
+void close_file(const char *reason, size_t dropped, const times_t *when, const char *not_enabled) {
   strays_t stray = strays();
   json_used = 0;
   say("{\"reason\":\"%s\",\"dropped\":%zu,\"starved\":%llu,\"foreign\":%llu,\"late\":%llu,\"cut\":%llu,\"unknown\":%llu,",
@@ -194,12 +194,14 @@ void close_file(const char *reason, size_t dropped, const uint64_t when[4], cons
       (unsigned long long)cut, (unsigned long long)unknown);
   say("\"unwanted\":%llu,\"launches\":%llu,", (unsigned long long)unwanted, (unsigned long long)launches);
   say("\"kernels\":%llu,\"open\":[%llu,%llu],\"close\":[%llu,%llu],\"not_enabled\":[%s],\"counts\":{",
-      (unsigned long long)(layout.kinds[KERNEL].count + layout.kinds[GRAPH].count), (unsigned long long)when[0],
-      (unsigned long long)when[1], (unsigned long long)when[2], (unsigned long long)when[3], not_enabled);
+      (unsigned long long)(layout.kinds[KERNEL].count + layout.kinds[GRAPH].count), (unsigned long long)when->open[0],
+      (unsigned long long)when->open[1], (unsigned long long)when->close[0], (unsigned long long)when->close[1], not_enabled);
   const char *comma = "";
   for (uint32_t i = 0; i < KINDS; i++)
     if (layout.kinds[i].count) say("%s\"%u\":%llu", comma, i, (unsigned long long)layout.kinds[i].count), comma = ",";
-  say("}}");
+  say("},\"stalls\":[[%llu,%llu],[%llu,%llu],[%llu,%llu]]}", (unsigned long long)when->open[0],
+      (unsigned long long)when->open[1], (unsigned long long)when->disabled[0], (unsigned long long)when->disabled[1],
+      (unsigned long long)when->flushed[0], (unsigned long long)when->flushed[1]);
   block(FOOTER, 1, json, (uint32_t)json_used);
   close(fd);
   fd = -1;

@@ -2,8 +2,8 @@
  * CUDA_INJECTION64_PATH, whatever the language of the program.
  *
  * Between windows CUPTI is not touched, so that torch's profiler or another client can have it. A window is asked for by
- * the file CUPTI in the capture's folder ("milliseconds max_records [whole] [shared]"), which a thread of ours looks at ten
- * times a second. CUPTI calls the buffer callbacks while it holds its own lock: they do no more than link a buffer into a
+ * the file CUPTI in the capture's folder ("milliseconds max_records [whole] [shared] [steps=N]"), which a thread of ours looks at
+ * ten times a second. CUPTI calls the buffer callbacks while it holds its own lock: they do no more than link a buffer into a
  * list. A writing thread copies the wanted fields of each record out, and only then may CUPTI have the buffer again; one
  * that CUPTI holds is never freed. Which fields: TELLER_INJECT_LAYOUT names a text that collect/cupti/layouts.py wrote.
  */
@@ -12,10 +12,18 @@
 #include <sys/stat.h>
 
 enum { LOOK_MS = 100, MOST_WINDOWS = 100 };
-static int started, open_now, ending, blinded;
+enum { UNSEEN = -1, DECIDING, OPEN, REFUSED, CLOSED }; /* what became of the window that was asked for last */
+static int started, open_now, ending, giving_way, blinded, state = UNSEEN;
 static uint32_t opened;
 static uint32_t ended;
+static uint64_t seen; /* when the file was written that asked for it, Unix ns */
+static uint64_t most_steps, steps_begun;
 static __thread uint32_t pushed;
+static __thread uint64_t last_step;
+static __thread uint32_t last_in; /* the window in which it was */
+
+static void become(int now) { __atomic_store_n(&state, now, __ATOMIC_RELEASE); }
+static uint64_t written(const struct stat *s) { return (uint64_t)s->st_mtim.tv_sec * 1000000000ull + (uint64_t)s->st_mtim.tv_nsec; }
 
 /* Enable what the layout can read, by the calls that torch's profiler makes too. GRAPH, one record for each replay of a graph
  * in the place of one for each of its nodes, only where it was asked for: on CUDA 13.0 a program died that replayed a graph
@@ -48,6 +56,8 @@ static const char *wait_for_end(const asked_t *asked, const char *path, const st
     if ((full = file_is_full())) return full;
     if (!still_asked(path, was)) return "asked";
     if (__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) return "exit";
+    if (__atomic_load_n(&giving_way, __ATOMIC_ACQUIRE)) return "gave_way";
+    if (asked->steps && __atomic_load_n(&steps_begun, __ATOMIC_ACQUIRE) > asked->steps) return "steps";
     if (now - flushed > 250000000ull) cupti.flush(0), flushed = now;
     usleep(end - now < 20000000ull ? (useconds_t)((end - now) / 1000 + 1) : 20000);
   }
@@ -61,8 +71,10 @@ static uint32_t most_windows(void) {
 }
 
 static void refuse(const asked_t *asked, const char *reason) {
-  const uint64_t now = teller_now(CLOCK_REALTIME), when[4] = {now, now, now, now};
-  if (!open_file(asked)) close_file(reason, 0, when, "");
+  const uint64_t now = teller_now(CLOCK_REALTIME);
+  const times_t when = {{now, now}, {now, now}, {now, now}, {now, now}};
+  if (!open_file(asked)) close_file(reason, 0, &when, "");
+  become(REFUSED);
   __atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 }
 
@@ -72,7 +84,7 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   const char *problem = find_cupti();
   void *subscriber = NULL;
   char failed[1024];
-  uint64_t when[4];
+  times_t when;
   size_t dropped = 0, before = 0;
   if (!problem && blinded) problem = "blinded";
   if (!problem && opened >= most_windows()) problem = "too_many_windows";
@@ -81,14 +93,17 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   if (taken && !asked->shared) { refuse(asked, "other_client"); return; }
   if (open_file(asked)) {
     if (!taken) cupti.unsubscribe(subscriber);
+    become(REFUSED);
     return;
   }
   opened++;
-  when[0] = when[1] = when[2] = when[3] = teller_now(CLOCK_REALTIME);
+  const uint64_t now = teller_now(CLOCK_REALTIME);
+  when = (times_t){{now, now}, {now, now}, {now, now}, {now, now}};
   write_anchor();
   if (start_writing()) {
     if (!taken) cupti.unsubscribe(subscriber);
-    close_file("no_thread", 0, when, "");
+    close_file("no_thread", 0, &when, "");
+    become(REFUSED);
     return;
   }
   int thread_ids = 0, other_ids = cupti.get_thread_ids && cupti.set_thread_ids && !cupti.get_thread_ids(&thread_ids);
@@ -96,16 +111,22 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   cupti.dropped(NULL, 0, &before); /* what was lost before this window is not its own */
   cupti.callbacks(requested, completed);
   enable(asked, failed, sizeof failed);
-  __atomic_store_n(&open_now, 1, __ATOMIC_RELEASE);
-  when[1] = teller_now(CLOCK_REALTIME);
+  most_steps = asked->steps;
+  __atomic_store_n(&steps_begun, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&giving_way, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&open_now, (int)opened, __ATOMIC_RELEASE);
+  become(OPEN);
+  when.open[1] = teller_now(CLOCK_REALTIME);
   const char *reason = wait_for_end(asked, path, was);
   __atomic_store_n(&open_now, 0, __ATOMIC_RELEASE);
-  when[2] = teller_now(CLOCK_REALTIME);
+  when.close[0] = when.disabled[0] = teller_now(CLOCK_REALTIME);
   disable(asked);
+  when.disabled[1] = teller_now(CLOCK_REALTIME);
   usleep((useconds_t)(asked->ms < 50 ? asked->ms : 50) * 1000); /* what runs now ends first: forced out, it has no end */
+  when.flushed[0] = teller_now(CLOCK_REALTIME);
   cupti.flush(0);
   cupti.flush(1);
-  when[3] = teller_now(CLOCK_REALTIME);
+  when.close[1] = when.flushed[1] = teller_now(CLOCK_REALTIME);
   cupti.dropped(NULL, 0, &dropped);
   if (other_ids) cupti.set_thread_ids(thread_ids);
   if (!taken) cupti.unsubscribe(subscriber);
@@ -113,7 +134,8 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   write_staged();
   write_anchor();
   blinded = was_blind();
-  close_file(reason, dropped, when, failed);
+  close_file(reason, dropped, &when, failed);
+  become(CLOSED);
   __atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 }
 
@@ -135,13 +157,19 @@ static void *look_for_windows(void *nothing) {
     if (stat(path, &is)) continue;
     if (is.st_ino == done.st_ino && is.st_mtim.tv_nsec == done.st_mtim.tv_nsec && is.st_mtim.tv_sec == done.st_mtim.tv_sec) continue;
     done = is;
-    char *text = read_text(path), kept[2][8] = {"", ""};
+    become(DECIDING);
+    __atomic_store_n(&seen, written(&is), __ATOMIC_RELEASE);
+    char *text = read_text(path), kept[3][24] = {"", "", ""};
     asked_t asked = {0};
-    int words = text ? sscanf(text, "%llu %llu %7s %7s", &asked.ms, &asked.most, kept[0], kept[1]) : 0;
+    int words = text ? sscanf(text, "%llu %llu %23s %23s %23s", &asked.ms, &asked.most, kept[0], kept[1], kept[2]) : 0;
     free(text);
-    for (int i = 0; i < 2; i++) asked.whole |= !strcmp(kept[i], "whole"), asked.shared |= !strcmp(kept[i], "shared");
+    for (int i = 0; i < 3; i++) {
+      asked.whole |= !strcmp(kept[i], "whole"), asked.shared |= !strcmp(kept[i], "shared");
+      if (!strncmp(kept[i], "steps=", 6)) asked.steps = strtoull(kept[i] + 6, NULL, 10);
+    }
     long long age = (long long)time(NULL) - is.st_mtim.tv_sec;
     if (words >= 2 && asked.ms && asked.ms <= 3600000 && age * 1000 <= (long long)asked.ms + 1000) window(&asked, path, &is);
+    else become(REFUSED);
   }
   return NULL;
 }
@@ -151,7 +179,9 @@ void teller_cupti_after_fork(void) {
   forget_buffers();
   abandon_file();
   memset(&cupti, 0, sizeof cupti);
-  started = open_now = ending = blinded = 0;
+  started = open_now = ending = giving_way = blinded = 0;
+  state = UNSEEN;
+  seen = 0;
   opened = 0;
 }
 
@@ -163,9 +193,17 @@ EXPORTED int InitializeInjection(void) {
   return 1;
 }
 
-/* What runs on this thread until teller_step_end belongs to step `id`: its records carry the number. Nothing outside windows. */
+/* What runs on this thread until teller_step_end belongs to step `id`: its records carry the number. Nothing outside windows, nor
+ * beyond the steps that were asked for. A step may come in several parts. */
 EXPORTED void teller_step(uint64_t id) {
-  if (__atomic_load_n(&open_now, __ATOMIC_ACQUIRE) && !cupti.push(CUSTOM2, id)) pushed++;
+  uint32_t now = (uint32_t)__atomic_load_n(&open_now, __ATOMIC_ACQUIRE);
+  if (!now) return;
+  if (last_in != now || last_step != id) {
+    last_in = now, last_step = id;
+    __atomic_fetch_add(&steps_begun, 1, __ATOMIC_RELEASE);
+  }
+  if (most_steps && __atomic_load_n(&steps_begun, __ATOMIC_ACQUIRE) > most_steps) return;
+  if (!cupti.push(CUSTOM2, id)) pushed++;
 }
 
 EXPORTED void teller_step_end(void) {
@@ -173,6 +211,18 @@ EXPORTED void teller_step_end(void) {
   if (pushed) pushed--, cupti.pop(CUSTOM2, &id);
 }
 
+/* What became of the window that was asked for by the file written at `asked` Unix ns: -1 not seen yet, 0 seen, 1 open,
+ * 2 refused (the footer of its file says why), 3 closed. */
+EXPORTED int teller_window(uint64_t asked) {
+  return __atomic_load_n(&seen, __ATOMIC_ACQUIRE) == asked ? __atomic_load_n(&state, __ATOMIC_ACQUIRE) : UNSEEN;
+}
+
+/* Whether the CUDA driver has called us: only then there are windows in this process. */
+EXPORTED int teller_has_cuda(void) { return __atomic_load_n(&started, __ATOMIC_ACQUIRE); }
+
+/* Let the window that is open end now, as another client of CUPTI is about to come. Does not wait. */
+EXPORTED void teller_give_way(void) { __atomic_store_n(&giving_way, 1, __ATOMIC_RELEASE); }
+
 /* Whether a window is open, and how many have ended or were refused: what a program may ask, and tests do. */
-EXPORTED int teller_recording(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE); }
+EXPORTED int teller_recording(void) { return __atomic_load_n(&open_now, __ATOMIC_ACQUIRE) != 0; }
 EXPORTED uint32_t teller_windows_ended(void) { return __atomic_load_n(&ended, __ATOMIC_ACQUIRE); }

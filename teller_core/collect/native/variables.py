@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teller_core.collect.cupti.layouts import layout_text
+from teller_core.collect.cupti.windows import LAYOUT_FILE
 from teller_core.collect.native.build import find
 from teller_core.errors import TellerError
 
 NVTX = "NVTX_INJECTION64_PATH"
 CUDA = "CUDA_INJECTION64_PATH"
-LAYOUT_FILE = ".cupti-layout"
 
 
 class Injection(NamedTuple):

@@ -51,14 +51,17 @@ def busy():
     return bool(getattr(sys.modules["torch"].autograd.profiler, "_is_profiler_enabled", False))
 
 
-def start(shapes, give_way):
+def start(shapes, gpu, give_way):
     """Start profiling. Returns what ``stop`` wants. ``give_way`` is called before another profiler starts or stops.
+
+    Without ``gpu`` CUPTI is not touched: Kineto turns to it only where a trace is to hold more than what the CPU does.
 
     Not through ``torch.profiler``: that imports ``torch._inductor``, three seconds of a busy server that had no need of it.
     """
     torch = sys.modules["torch"]
     module = torch.autograd.profiler
-    options = {"use_kineto": True, "record_shapes": shapes, "use_device": "cuda" if torch.cuda.is_available() else None}
+    device = "cuda" if gpu and torch.cuda.is_available() else None
+    options = {"use_kineto": True, "record_shapes": shapes, "use_device": device}
     try:
         config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True, trace_only=True)
         options["experimental_config"] = config
@@ -73,6 +76,11 @@ def start(shapes, give_way):
         raise
     guarded("profile", _tell_ranks, torch)
     return profiler, restore
+
+
+def intercept(give_way):
+    """Call ``give_way`` before the program starts or stops a profiler. Returns the function that ends it."""
+    return _intercept(sys.modules["torch"].autograd.profiler, give_way)
 
 
 def _tell_ranks(torch):

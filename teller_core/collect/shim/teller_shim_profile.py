@@ -1,12 +1,18 @@
 """Windows of the torch profiler, asked for by a file, in processes that have imported torch.
 
 ``PROFILE`` in the capture's folder holds the longest time of the window in seconds, then ``steps=N``, ``events=N``,
-``reason=WORD``, ``shapes``. Writing it opens a window, removing it closes it. Each window has a thread of its own, which
-waits for the first bound that is met: a counter around the engine's step wakes it, there only while a window is open.
+``reason=WORD``, ``shapes``, ``host``. Writing it opens a window, removing it closes it. Each window has a thread of its
+own, which waits for the first bound that is met: a counter around the engine's step wakes it, there only while a window
+is open.
 
 How many events there are is known only afterwards, from the size of the trace. So a window is taken in pieces: each is
 as long as the events that are left allow, at the rate seen before. Where the interpreter lock cannot be dropped while
 the profiler stops, pieces are small as well: stopping costs five to ten microseconds an event.
+
+CUPTI has room for one. Where our library records the GPU in this process, that is the window: the profiler runs beside it only
+for operators on the host that were asked for (``host``), and leaves the GPU alone. Where the library refuses, as another
+client has CUPTI or there is none that it knows, the profiler takes the window as a whole. When the program starts a profiler of
+its own, both of ours end first.
 """
 
 import functools
@@ -16,6 +22,7 @@ import threading
 import time
 
 import teller_shim_kineto as kineto
+import teller_shim_steps as library
 from teller_shim_events import flush, instant
 from teller_shim_guard import guarded
 
@@ -38,6 +45,7 @@ STALE_S = 60.0
 """A process that starts, or has torch, this long after the end of a window that was asked for does not open it."""
 ROOM_BYTES = 256 << 20
 JOIN_S = 10.0
+LOOK_S = 0.05
 _state = {"asked": None, "thread": None, "close": threading.Event(), "rate": EVENTS_A_SECOND, "hooked": False}
 
 
@@ -79,15 +87,16 @@ def _open(folder, path, asked):
         how = _bounds(file.read().split())
     if time.time_ns() - asked > (how["seconds"] + STALE_S) * 1e9:
         return
-    refused = _refused(folder)
-    if refused:
-        instant("profile_refused", reason=refused)
+    of_library = library.expected(folder)
+    if of_library is None and _is_refused(folder):
         return
     if not _state["hooked"] and hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lambda: guarded("profile", finish, folder))  # a child would profile for ever
         _state["hooked"] = True
     close = threading.Event()
-    thread = threading.Thread(target=lambda: guarded("profile", _window, folder, how, close), daemon=True)
+    how.update(gpu=True, give_way=lambda: finish(folder))
+    work = (_window, folder, how, close) if of_library is None else (_beside_library, folder, how, close, of_library)
+    thread = threading.Thread(target=lambda: guarded("profile", *work), daemon=True)
     _state.update(thread=thread, close=close)
     thread.start()
 
@@ -101,7 +110,16 @@ def _bounds(words):
         elif name == "reason":
             how[name] = value
     how["shapes"] = "shapes" in words
+    how["host"] = how["shapes"] or "host" in words
     return how
+
+
+def _is_refused(folder):
+    """Whether no window is opened here; says why."""
+    refused = _refused(folder)
+    if refused:
+        instant("profile_refused", reason=refused)
+    return bool(refused)
 
 
 def _refused(folder):
@@ -112,6 +130,26 @@ def _refused(folder):
         return "no steps run here"
     room = os.statvfs(folder)
     return "disk full" if room.f_bavail * room.f_frsize < ROOM_BYTES else ""
+
+
+def _beside_library(folder, how, close, asked):
+    """A window in a process whose GPU the library may record."""
+
+    def give_way():
+        if threading.current_thread() is not _state["thread"]:
+            library.give_way(asked)
+            finish(folder)
+
+    recorded = library.recorded(asked)
+    how.update(gpu=not recorded, give_way=give_way)
+    if (how["host"] or not recorded) and not _is_refused(folder):
+        _window(folder, how, close)
+    if recorded:
+        instant("profile_gpu", reason=how["reason"])
+        restore = kineto.intercept(give_way)
+        while library.is_open(asked) and not close.wait(LOOK_S):
+            pass
+        restore()
 
 
 def _window(folder, how, close):
@@ -145,7 +183,7 @@ def _piece(folder, how, counter, close, seconds):
     start, before = time.time_ns(), counter.seen
     restore = counter.install()
     try:
-        started = kineto.start(how["shapes"], lambda: finish(folder))
+        started = kineto.start(how["shapes"], how["gpu"], how["give_way"])
         opened = time.monotonic_ns()
         instant("profile_start", cost=time.time_ns() - start, reason=how["reason"])
         close.wait(seconds)

@@ -9,6 +9,7 @@ import threading
 import teller_shim_loop as loop
 from teller_shim_events import instant
 from teller_shim_imports import known_version, when_imported
+from teller_shim_steps import ACTIVE, begin_step, end_step
 from teller_shim_wrap import after_await, before_call, record_call
 
 TESTED = ("5.24",)
@@ -31,7 +32,7 @@ def _batching(module):
     if not known_version("transformers", TESTED):
         return
     record_call(module.ContinuousBatchingManager, "add_request", "cb.add_request", _added)
-    record_call(module.ContinuousBatchingManager, "_generation_step", "cb.step", _number)
+    record_call(module.ContinuousBatchingManager, "_generation_step", "cb.step", _number, _begin)
     record_call(module.ContinuousBatchProcessor, "prepare_next_batch", "cb.prepare", _batch)
     record_call(module.ContinuousBatchProcessor, "update_batch", "cb.update", _updated, _before_update)
 
@@ -98,7 +99,14 @@ def _back(names):
     return back
 
 
-def _number(args, kwargs, result):
+def _begin(args, kwargs):
+    if ACTIVE:
+        begin_step(getattr(_step, "number", None))
+
+
+def _number(args, kwargs, result, _):
+    if ACTIVE:
+        end_step()
     return {"n": getattr(_step, "number", -1)}
 
 

@@ -7,6 +7,7 @@ attribute that vLLM does not read.
 import threading
 
 from teller_shim_events import instant
+from teller_shim_steps import ACTIVE, begin_step, end_step
 from teller_shim_wrap import after_call, before_call, record_call
 
 _STEP = "_teller_step"
@@ -29,7 +30,7 @@ def hook_scheduler(module):
 def hook_worker(module):
     """Record every ``execute_model`` and the sampling that belongs to it."""
     record_call(module.Worker, "execute_model", "vllm.execute_model", _executed, _begin)
-    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", _sampled)
+    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", _sampled, _begin_sampling)
 
 
 def _queued(args, kwargs):
@@ -159,12 +160,23 @@ def _ended(args, kwargs, ended):
 def _begin(args, kwargs):
     decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
     _running.step = getattr(decision, _STEP, None)
+    if ACTIVE:
+        begin_step(_running.step)
+
+
+def _begin_sampling(args, kwargs):
+    if ACTIVE:
+        begin_step(getattr(_running, "step", None))
 
 
 def _executed(args, kwargs, output, _):
+    if ACTIVE:
+        end_step()
     decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
     return {"n": getattr(decision, _STEP, None), "tokens": dict(decision.num_scheduled_tokens)}
 
 
-def _sampled(args, kwargs, output):
+def _sampled(args, kwargs, output, _):
+    if ACTIVE:
+        end_step()
     return {"n": getattr(_running, "step", None)}

@@ -251,6 +251,6 @@ def test_the_words_of_the_control_file_are_those_that_the_recorder_reads(tmp_pat
     ask(tmp_path, Window(0.3, 7, 900, shapes=True), "signal")
     words = (tmp_path / "PROFILE").read_text()
     code = f"import teller_shim_profile\nprint(json.dumps(teller_shim_profile._bounds({words!r}.split())))\n"
-    bounds = {"seconds": 0.3, "steps": 7, "events": 900, "reason": "signal", "shapes": True}
+    bounds = {"seconds": 0.3, "steps": 7, "events": 900, "reason": "signal", "shapes": True, "host": True}
     assert json.loads(_run(tmp_path, code, first="").stdout) == bounds
     assert time.time_ns() > (tmp_path / "PROFILE").stat().st_mtime_ns
