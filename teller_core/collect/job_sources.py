@@ -1,12 +1,11 @@
 """What a job records besides a command of its own: a window in a capture that runs, or a profile by an engine's endpoint."""
 
-import shutil
-import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from teller_core.collect.bundle import compress_traces, events
+from teller_core.collect.finished import copy_files, finished_files
 from teller_core.collect.jobs import JobPlan
 from teller_core.collect.windows.control import Window, ask, close
 from teller_core.collect.windows.endpoints import start_profile, stop_profile
@@ -26,7 +25,7 @@ WINDOW_AFTER_REQUESTS = 3
 
 def size_of(folder: Path) -> int:
     """Bytes of all files below ``folder``; one that goes away meanwhile counts nothing."""
-    return sum(size for _, size in _files(folder))
+    return sum(size for _, size in finished_files(folder))
 
 
 def windows_of(plan: JobPlan) -> Plan:
@@ -53,7 +52,7 @@ def attached(plan: JobPlan, stop: Stop) -> str:
     while not why:
         why = stop() or ("itself" if _over(cap, asked, seconds) else "")
     close(cap)
-    _copy(source, plan)
+    _copy(list(finished_files(source)), source, plan)
     compress_traces(plan.folder / "cap")
     return why
 
@@ -72,7 +71,7 @@ def from_endpoint(plan: JobPlan, stop: Stop) -> str:
     Returns why it ended. The profile is stopped however the job ends. Errors: InputError for an endpoint that is not allowed,
     does not answer or refuses; for an engine that wrote nothing. LimitError for what is too large to copy.
     """
-    before = set[Path]() if plan.source is None else {path for path, _ in _files(plan.source)}
+    before = set[Path]() if plan.source is None else {path for path, _ in finished_files(plan.source)}
     start_profile(plan.endpoint, plan.allowed)
     why, end = "", time.monotonic() + (plan.window_s or DEFAULT_WINDOW_S)
     try:
@@ -87,12 +86,12 @@ def from_endpoint(plan: JobPlan, stop: Stop) -> str:
 
 def _copy_new(source: Path, before: set[Path], plan: JobPlan) -> None:
     late = time.monotonic() + WRITING_S
-    while not (new := [item for item in _files(source) if item[0] not in before]) or _growing(new):
+    while not (new := [item for item in finished_files(source) if item[0] not in before]) or _growing(new):
         if time.monotonic() > late:
             why = "the engine answered, and wrote no profile there"
             raise InputError("The profile's folder", why, "Set traces to the folder that the engine writes to")
         time.sleep(0.2)
-    _copy_files(new, source, plan)
+    _copy(new, source, plan)
 
 
 def _growing(files: list[tuple[Path, int]]) -> bool:
@@ -100,27 +99,8 @@ def _growing(files: list[tuple[Path, int]]) -> bool:
     return any(path.exists() and path.stat().st_size != size for path, size in files)
 
 
-def _copy(source: Path, plan: JobPlan) -> None:
-    control = {"PROFILE", "CUPTI"}
-    _copy_files([item for item in _files(source) if item[0].name not in control], source, plan)
-
-
-def _copy_files(files: list[tuple[Path, int]], source: Path, plan: JobPlan) -> None:
+def _copy(files: Sequence[tuple[Path, int]], source: Path, plan: JobPlan) -> None:
     if sum(size for _, size in files) > plan.most_bytes:
         most = plan.most_bytes // 1_000_000
         raise LimitError("The capture", f"it is larger than {most} MB", "Allow more megabytes in the profile")
-    for path, _ in files:
-        target = plan.folder / path.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target, follow_symlinks=False)
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Regular files below ``folder`` with their sizes; hidden ones are unfinished."""
-    for path in sorted(folder.rglob("[!.]*")):
-        try:
-            about = path.lstat()
-        except OSError:  # it went away
-            continue
-        if stat.S_ISREG(about.st_mode):
-            yield path, about.st_size
+    copy_files(files, source, plan.folder)

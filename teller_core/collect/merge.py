@@ -4,19 +4,16 @@
 reading lays the clocks on one another, by what bounds them.
 """
 
-import json
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from teller_core.collect.about import SCHEMA, read_about, write_about
+from teller_core.collect.finished import copy_files, finished_files
 from teller_core.data.report_recording import MergedMachine, MergeReport
 from teller_core.errors import InputError
 
-SCHEMA = 2
-MAX_ABOUT = 4 << 20
-CONTROL = frozenset({"PROFILE", "CUPTI"})
 KEPT = ("host", "clock", "anchors", "start_ns", "stop_ns", "pid", "command", "exit")
 
 
@@ -38,10 +35,10 @@ def merge(bundles: Sequence[Path], target: Path) -> MergeReport:
     try:
         target.mkdir(parents=True, exist_ok=True)
         for root, name, about in zip(roots, names, abouts, strict=True):
-            files, size = _copied(root, target / name)
+            files, size = copy_files(finished_files(root), root, target / name)
             machines.append(_machine(name, about, files, size))
         merged = [{"name": name, **_kept(about)} for name, about in zip(names, abouts, strict=True)]
-        _write(target, {"schema": SCHEMA, "engine": _engine(abouts), "merged": merged, **_span(abouts)})
+        write_about(target, {"schema": SCHEMA, "engine": _engine(abouts), "merged": merged, **_span(abouts)})
     except OSError as error:
         reason = (error.strerror or "the system refused it").lower()
         raise InputError("The merged bundle", f"it cannot be written ({reason})", "Name a folder with room") from None
@@ -68,17 +65,8 @@ def machine_names(roots: Sequence[Path]) -> list[str]:
 
 
 def _about(bundle: Path) -> dict[str, Any]:
-    """What ``bundle.json`` of ``bundle`` says."""
-    what = f"The bundle {bundle.name}"
-    path = bundle / "bundle.json"
-    try:
-        text = path.read_text("utf-8", "replace") if path.stat().st_size <= MAX_ABOUT else ""
-        found: object = json.loads(text)
-    except OSError as error:
-        raise InputError(what, f"it has no bundle.json ({error.strerror})", "Name a folder that was recorded") from None
-    except (ValueError, RecursionError):
-        raise InputError(what, "its bundle.json is broken", "Name a folder that was recorded") from None
-    about = cast("dict[str, Any]", found if isinstance(found, dict) else {})
+    """What ``bundle`` says of itself, if it is of one machine."""
+    about, what = read_about(bundle), f"The recording {bundle.name}"
     if not isinstance(about.get("schema"), int):
         raise InputError(what, "its bundle.json is none of ours", "Name a folder that was recorded")
     if "merged" in about:
@@ -91,21 +79,6 @@ def _check_target(target: Path, roots: Sequence[Path]) -> None:
         raise InputError("The folder to merge into", "it is not empty", "Name a new folder")
     if any(target.resolve().is_relative_to(root) for root in roots):
         raise InputError("The folder to merge into", "it lies in one of the bundles", "Name one outside of them")
-
-
-def _copied(root: Path, target: Path) -> tuple[int, int]:
-    """Copy the finished regular files of ``root``; how many they are and their bytes."""
-    files = size = 0
-    for path in sorted(root.rglob("*")):
-        inside = path.relative_to(root)
-        if any(part.startswith(".") for part in inside.parts) or path.name in CONTROL:
-            continue
-        if path.is_symlink() or not path.is_file():
-            continue
-        (target / inside).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target / inside)
-        files, size = files + 1, size + path.stat().st_size
-    return files, size
 
 
 def _kept(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +134,3 @@ def _machine(name: str, about: Mapping[str, Any], files: int, size: int) -> Merg
         bytes=size,
         clock_error_ms=error / 1000 if isinstance(error, int) else None,
     )
-
-
-def _write(target: Path, about: Mapping[str, Any]) -> None:
-    hidden = target / ".part-bundle.json"
-    hidden.write_text(json.dumps(about, indent=1) + "\n")
-    hidden.replace(target / "bundle.json")

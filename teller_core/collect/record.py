@@ -4,7 +4,6 @@ All of it happens in one thread, ten times a second, and none of it in the comma
 tried again.
 """
 
-import json
 import socket
 import threading
 import time
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from teller_core.collect.about import SCHEMA, write_about
 from teller_core.collect.clock import machine_clock
 from teller_core.collect.packing import compress_traces
 from teller_core.collect.ring import Bounds, Ring
@@ -22,7 +22,6 @@ from teller_core.collect.segments import Segments
 from teller_core.collect.windows.triggers import Watch
 from teller_core.errors import InputError
 
-SCHEMA = 2
 ASK_EVERY = 3
 SWEEP_EVERY = 10
 SAY_EVERY = 50
@@ -127,13 +126,6 @@ def say(recording: Recording) -> None:
 def anchor() -> list[int]:
     """One moment on three clocks: [Unix ns, monotonic ns, perf_counter ns]."""
     return [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
-
-
-def write_about(folder: Path, about: Mapping[str, Any]) -> None:
-    """Write ``bundle.json`` whole or not at all. Raises OSError."""
-    hidden = folder / ".part-bundle.json"
-    hidden.write_text(json.dumps(about, indent=1) + "\n")
-    hidden.replace(folder / "bundle.json")
 
 
 def _keep(recording: Recording) -> None:

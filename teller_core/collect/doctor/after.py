@@ -1,16 +1,16 @@
 """What became of a recording: empty, cut, stalled, hooks off, parts dropped, windows without kernels; and what to do."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+from teller_core.collect.about import NAME, read_about
 from teller_core.collect.doctor.checks import no, note, partly, yes
 from teller_core.collect.doctor.glance import Glance, footers, glance
 from teller_core.data.report_recording import DoctorCheck, DoctorReport
-from teller_core.errors import FormatError, InputError
+from teller_core.errors import InputError
 
 STALLED_NS = 10_000_000_000
 """No step of an engine that has requests takes so long, but for a first one that compiles."""
@@ -18,7 +18,6 @@ GAP_NS = 2_000_000_000
 """Twenty samples that were not taken."""
 ARRIVED = ("request.received", "request.arrived", "request.added", "request.queued", "cb.add_request")
 ENDED = ("request.finished", "request.aborted", "request.ended")
-MOST_ABOUT = 1 << 22
 
 
 def examine_recording(folder: Path) -> DoctorReport:
@@ -44,27 +43,13 @@ def examine_recording(folder: Path) -> DoctorReport:
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """``bundle.json``; an empty one where only the stat logger wrote here, without us as the parent."""
-    path = folder / "bundle.json"
-    try:
-        if path.stat().st_size > MOST_ABOUT:
-            raise FormatError(path.name, "it is no description of a recording", "Record again")
-        about = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        if any(folder.glob("cap/host-*.jsonl")):
-            return {}
-        raise InputError(
-            folder.name, "it is no recording: it holds no bundle.json", "Name the folder that `capture` wrote"
-        ) from None
-    except OSError as error:
-        raise InputError(path.name, (error.strerror or "it cannot be read").lower(), "Name another folder") from None
-    except ValueError:
-        raise FormatError(path.name, "it is no JSON", "Import the folder: what its processes wrote is whole") from None
-    if not isinstance(about, dict):
-        raise FormatError(path.name, "it is no description of a recording", "Record again")
+    """What the recording says of itself; nothing where only the stat logger wrote here, without us as the parent."""
+    if not (folder / NAME).exists() and any(folder.glob("cap/host-*.jsonl")):
+        return {}
+    about = read_about(folder)
     if "merged" in about:
         raise InputError(folder.name, "it holds the recordings of several machines", "Name the folder of one in it")
-    return cast("dict[str, Any]", about)
+    return about
 
 
 def _end(about: Mapping[str, Any], folder: Path) -> DoctorCheck:
