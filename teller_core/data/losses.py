@@ -72,6 +72,27 @@ LOSSES: Mapping[str, Loss] = {
     "unmatched_pop": Loss("ends of ranges whose beginning was not recorded, dropped", SPANS),
     "unmatched_push": Loss("ranges that were never closed, dropped", SPANS),
     "unmatched_range": Loss("ranges with one end alone, dropped", SPANS),
+    # records of GPUs
+    "cupti_blinded": Loss(
+        "windows on a GPU refused after one that saw launches and no kernels: CUPTI gives none any more", SPANS
+    ),
+    "cupti_disk": Loss("windows on a GPU that the disk had no room for", SPANS),
+    "cupti_gave_way": Loss("windows on a GPU that ended early, as the program started a profiler of its own", SPANS),
+    "cupti_layout_unreadable": Loss(
+        "windows on a GPU refused: the description of its records could not be read", SPANS
+    ),
+    "cupti_no_cupti": Loss("windows on a GPU refused: no CUPTI was found", SPANS),
+    "cupti_no_layout": Loss("windows on a GPU refused: nobody said how this CUPTI lays out its records", SPANS),
+    "cupti_no_thread": Loss("windows on a GPU refused: the process may have no more threads", SPANS),
+    "cupti_other_client": Loss("windows on a GPU refused: another client had CUPTI", SPANS),
+    "cupti_too_many_windows": Loss("windows on a GPU refused: the process had as many as are safe", SPANS),
+    "cupti_unknown": Loss("windows on a GPU that ended for an unknown reason", SPANS),
+    "cupti_unknown_version": Loss("windows on a GPU refused: a version of CUPTI that is not known", SPANS),
+    "cut_file": Loss("windows on a GPU cut before their end, as their process ended: kept as far as they go", SPANS),
+    "cut_records": Loss("records of a GPU beyond the most that a window may have, dropped", SPANS),
+    "dropped_records": Loss("records of a GPU that CUPTI had no room for, dropped", SPANS),
+    "no_kernels": Loss("windows on a GPU without a kernel: nothing ran on the GPU, or CUPTI gave nothing", SPANS),
+    "unfinished_record": Loss("records of a GPU without an end, dropped", SPANS),
     # operators of execution traces, graphs
     "bad_node": Loss("nodes of an execution trace that cannot be read, dropped", SPANS),
     "operators_of_ambiguous_shapes": Loss("operators of which several shapes are told, so none is taken", SPANS),
@@ -100,6 +121,7 @@ LOSSES: Mapping[str, Loss] = {
     "line_too_long": Loss("lines over the longest that is read, dropped", REQUESTS),
     "missing_fields": Loss("kinds of counts that this version of the engine does not have", STEPS),
     "overwritten_before_dump": Loss("collectives that a ring had overwritten before it was written out", CLOCKS),
+    "recorder_lost": Loss("ranges that their recorder had no room or memory for, dropped", SPANS),
     "requests_without_id": Loss("requests in a log that cannot be told from one another", REQUESTS),
     "recording_lost": Loss("lines of a recording that the disk did not take, dropped", COUNTERS),
     "recording_open": Loss("recordings that nobody closed: their recorder was ended, or still runs", COUNTERS),
@@ -119,6 +141,9 @@ LOSSES: Mapping[str, Loss] = {
     "collectives_of_unknown_rank": Loss("collectives of a process whose rank nobody tells", CLOCKS),
     "collectives_that_cannot_have_met": Loss("collectives that by the clocks cannot be the same", CLOCKS),
     "counters_reset": Loss("counters that began again", COUNTERS),
+    "device_clock_apart": Loss(
+        "steps whose GPU records lie outside of them by their clocks: moved there by number", CLOCKS
+    ),
     "executions_without_engine": Loss("executed steps of a worker whose engine is not known", STEPS),
     "executions_without_step": Loss("executed steps that no decision of the scheduler fits", STEPS),
     "files_of_unknown_zone": Loss("files whose clock could not be laid on that of the others", CLOCKS),
@@ -130,6 +155,7 @@ LOSSES: Mapping[str, Loss] = {
     "lines_of_unknown_zone": Loss("log lines whose clock could not be laid on that of the others", CLOCKS),
     "lines_without_step": Loss("log lines about steps that fit no step", STEPS),
     "lost_iteration_lines": Loss("steps whose log line is missing", STEPS),
+    "marks_without_step": Loss("steps that GPU records name and no worker ran", STEPS),
     "queue_lines_after_first_step": Loss("log lines that call a request queued after its first step", REQUESTS),
     "ranks_told_twice": Loss("ranks that two processes say they are", CLOCKS),
     "routed_without_engine": Loss("requests of a router that fit none of an engine, or several", REQUESTS),
@@ -140,6 +166,8 @@ LOSSES: Mapping[str, Loss] = {
     "roles_disagree_with_line": Loss("steps whose log line counts other requests than were recorded", STEPS),
     "span_durations_do_not_fit": Loss("spans of requests whose durations do not fit their ends", REQUESTS),
     "spans_of_several_requests": Loss("spans that fit several requests, so none", REQUESTS),
+    "slower_after_window": Loss("windows of a profiler after which steps stayed slower than before", NOTHING),
+    "steps_interleaved": Loss("pieces of steps whose launches lie among another's, left out of both", SPANS),
     "steps_with_uneven_collectives": Loss("steps in which the ranks called different numbers of collectives", CLOCKS),
     "too_many_ways_to_tell": Loss("stretches of steps in which too many requests may have run to tell which", STEPS),
 }
@@ -151,7 +179,7 @@ RECORDER = Loss("events that the recorder could not write", STEPS)
 
 def loss(name: str) -> Loss:
     """The plain words for a problem, and what it bears on: everything, where nobody wrote that down."""
-    if name.startswith("recorder_"):
+    if name.startswith("recorder_") and name not in LOSSES:
         return RECORDER
     return LOSSES.get(name) or Loss(name.replace("_", " "), FILES)
 

@@ -57,7 +57,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     known = with_operators(recording, trees, traced.places, problems)
     joined = _joined(recording, [annotated(tree) for tree in known.trees], traced.places, problems)
     ranked = known.marked(build_ranks(recording, known.trees, traced))
-    work = step_work(recording, joined.slots, ranked, joined.annotations)
+    work = step_work(recording, joined.slots, ranked, joined.annotations, problems)
     ranks, collectives, met = _met(recording, ranked, traced, work, problems)
     work = _on_one_clock(work, ranks)
     steps, members, guessed = _steps(recording, joined, work, problems)

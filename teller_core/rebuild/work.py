@@ -2,9 +2,10 @@
 
 A worker runs its steps one after another, so what its main thread does from the start of one execution to the start of the
 next belongs to the first (vLLM samples after ``execute_model`` has returned). Both are of one process and one clock: this
-is the only place where time decides what belongs to a step.
+is the only place where time decides what belongs to a step. Where a trace carries the numbers of its steps, they decide.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from teller_core.data.tree import ROOT, Tree
 from teller_core.rebuild.annotations import Annotated
 from teller_core.rebuild.engines import Place, place
 from teller_core.rebuild.line_of_steps import Slot
+from teller_core.rebuild.marks import Marked, join_marked, marked
 from teller_core.rebuild.ranges import range_max
 from teller_core.rebuild.ranks import Ranked
 
@@ -36,8 +38,9 @@ def step_work(
     slots: Sequence[Slot],
     ranked: Ranked,
     annotations: Sequence[Annotated],
+    problems: Counter[str],
 ) -> StepWork:
-    """One row a step and rank that ran it. ``annotations``: one a tree.
+    """One row a step and rank that ran it. ``annotations``: one a tree. Problems: those of :mod:`teller_core.rebuild.marks`.
 
     Of a process with several entries, those whose trace covers the step have the row, the first one where none does.
     ``start`` and ``stop`` are the same for all entries of a process.
@@ -51,6 +54,8 @@ def step_work(
             tree, k = ranked.ranks[i].tree, ranked.trees[i]
             if tree is not None and any(k in slot.names for slot in slots):
                 found.append((i, _named(slots, k, annotations[k], tree)))
+            elif tree is not None and len(ran.step) and (marks := marked(tree, problems)) is not None:
+                found.append((i, _launched(recording, slots, where, marks, tree, problems)))
             elif tree is not None and len(ran.step):
                 found.append((i, _covered(ran, _limits(recording, where, ran), tree)))
         pieces += _with_executions(ran, found, own[0]) if len(ran.step) else found
@@ -95,6 +100,21 @@ def _named(slots: Sequence[Slot], which: int, named: Annotated, tree: Tree) -> P
     row = named.row[k]
     row_stop = tree.stop[row].astype(np.int64)
     return Piece(step, named.start[k], range_max(tree.trace.end, row, row_stop), row, row_stop)
+
+
+def _launched(  # noqa: PLR0917
+    recording: Recording, slots: Sequence[Slot], where: Place, marks: Marked, tree: Tree, problems: Counter[str]
+) -> Piece:
+    """Steps by the numbers that their calls carry. A number that two executions of the process have is none."""
+    ran: dict[int, tuple[int, int, int]] = {}
+    twice: set[int] = set()
+    for step, slot in enumerate(slots):
+        one = recording.executions[slot.executions[where]] if where in slot.executions else None
+        if one is not None and one.number is not None:
+            twice |= {one.number} & ran.keys()
+            ran[one.number] = (step, one.start, one.start + one.dur)
+    joined = join_marked(marks, tree, {number: told for number, told in ran.items() if number not in twice}, problems)
+    return Piece(joined.step, joined.start, joined.stop, marks.row[joined.of], marks.row_stop[joined.of])
 
 
 def _covered(ran: Piece, limit: Int64, tree: Tree) -> Piece:

@@ -33,12 +33,13 @@ OF_STEPS = 5
 NO_STREAM = 0xFFFFFFFF
 OF_THREAD = 2
 """CUPTI_ACTIVITY_OBJECT_THREAD."""
-ENDED = frozenset({"time", "asked", "max_records", "exit"})
+ENDED = frozenset({"time", "steps", "asked", "max_records", "exit"})
 """Reasons for which a window ends as it should."""
 REFUSED = frozenset(
     {
         "blinded",
         "disk",
+        "gave_way",
         "layout_unreadable",
         "no_cupti",
         "no_layout",

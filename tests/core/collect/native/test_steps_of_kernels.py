@@ -1,0 +1,92 @@
+"""From a kernel to its step and the requests that the step served, by numbers: the clocks of the two may be anything."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from teller_core.data.capture import Capture
+from teller_core.data.steps import Mapping
+from teller_core.ingest.files.planning import plan
+from teller_core.ingest.reading import read_trees
+from teller_core.rebuild.capture import rebuild
+from teller_core.rebuild.nest import nest
+from tests.core.collect.native.test_cupti import Run, built, fake, run
+
+pytest.importorskip("cupti", reason="cupti-python is not installed")
+__all__ = ["built", "fake", "run"]
+MS = 1_000_000
+BEGIN = 1_800_000_000_000_000_000
+STEPS, FIRST, EVERY, TOOK = 40, 7, 12 * MS, 9 * MS
+SEEN = range(10, 30)
+"""Steps while the window was open, by their place."""
+FEED = f"""
+open_now()
+for place in range({SEEN.start}, {SEEN.stop}):
+    begin = {BEGIN} + place * {EVERY} + 1_000_000 + int(os.environ["SHIFT"])
+    feed(fake, step_of_two_launches(begin, 2 * place + 1, place + {FIRST}, os.getpid()))
+feed(fake, [record(5, cbid=211, start=begin + 50_000_000, end=begin + 50_000_100, thread_id=os.getpid(), correlation_id=999)])
+close_now()
+"""
+
+
+def _line(kind: str, time: int, name: str = "", **said: Any) -> str:
+    return json.dumps({"ph": kind, "t": time, "tid": 1, "name": name, **said}) + "\n"
+
+
+def _requests_of(place: int) -> dict[str, int]:
+    rng = random.Random(place)
+    return {f"r{name}": 1 for name in sorted(rng.sample(range(12), rng.randint(1, 6)))}
+
+
+def _hooks(cap: Path, pid: int) -> None:
+    """What the hooks write of the steps: what was chosen, and what the worker ran."""
+    with (cap / f"host-{pid}.jsonl").open("w") as file:
+        file.write(_line("P", BEGIN, "process", pid=pid))
+        for place in range(STEPS):
+            tokens, number, at = _requests_of(place), place + FIRST, BEGIN + place * EVERY
+            file.write(_line("X", at - 100_000, "vllm.schedule", dur=50_000, n=number, tokens=tokens))
+            file.write(_line("X", at, "vllm.execute_model", dur=TOOK, n=number, tokens=tokens))
+
+
+def _capture(folder: Path) -> Capture:
+    group = plan([folder], together=True)[0]
+    reading = read_trees(group, nest)
+    capture = rebuild(reading.recording, reading.trees, capture_id="c", name="c")
+    capture.check()
+    return capture
+
+
+@pytest.mark.parametrize("shift", [0, 10 * MS, -25 * MS])
+def test_a_kernel_leads_to_its_step_and_its_requests_whatever_the_clocks(run: Run, tmp_path: Path, shift: int) -> None:
+    done = run(FEED, SHIFT=str(shift))
+    assert done.returncode == 0, done.stderr
+    (window,) = tmp_path.glob("cap/cupti-*.bin")
+    _hooks(tmp_path / "cap", int(window.name.split("-")[1]))
+    (tmp_path / "bundle.json").write_text('{"schema": 2, "engine": "vllm", "stop_ns": 1}')
+    capture = _capture(tmp_path)
+    part, names = capture.participation, capture.requests.engine_id
+    found: dict[int, set[str]] = {}
+    for step, rank, row, stop in zip(
+        *(getattr(capture.work, name).tolist() for name in ("step", "rank", "row", "row_stop")), strict=True
+    ):
+        tree = capture.ranks[rank].tree
+        if row < 0 or tree is None:
+            continue
+        rows = np.arange(row, stop)
+        requests = {names[request] for request in part.request[part.step == step].tolist()}
+        for link in tree.trace.link[rows[tree.trace.on_device[rows]]].tolist():
+            found[link] = requests
+    assert found == {2 * place + 1 + k: set(_requests_of(place)) for place in SEEN for k in range(2)}
+    assert set(capture.steps.mapping.tolist()) == {int(Mapping.RECORDED)}
+    assert capture.problems.get("device_clock_apart", 0) == (len(SEEN) if shift else 0)
+    assert capture.problems.get("launched_before_scheduled", 0) == 0
+    assert capture.steps.launched.tolist() == [BEGIN + place * EVERY for place in range(STEPS)]
+    took = capture.steps.finished - capture.steps.launched
+    assert (
+        (took >= TOOK) & (took <= TOOK + 10_000)
+    ).all()  # moved to where its launches just lie inside, a kernel ends later
+    assert capture.tier == 4
