@@ -271,7 +271,7 @@ class Capture:
     redactions: int = 0
     joined: Sequence[Joined] = ()
     """What execution traces and traces of graph capture gave to the spans of others."""
-    balance: Balance = Balance()
+    balance: Balance = field(default_factory=Balance)
     tier: int = 0
     """The best tier (0 to 4) of what was recorded."""
 

@@ -9,119 +9,38 @@ from typing import Literal
 
 from pydantic import Field
 
-from teller_core.data.report_findings import EvidenceItem as EvidenceItem  # noqa: PLC0414 - part of every answer
-from teller_core.data.report_findings import Finding, Model, View
-from teller_core.data.report_findings import Scope as Scope  # noqa: PLC0414 - part of every answer
-from teller_core.data.report_identity import IdentityReport as IdentityReport  # noqa: PLC0414 - part of every capture
+from teller_core.data.report_captures import (
+    CaptureReport,
+    CapturesReport,
+    FileReport,
+    FormatReport,
+    FormatsReport,
+    ImportReport,
+    JoinReport,
+    MappingWord,
+    RankReport,
+)
+from teller_core.data.report_findings import EvidenceItem, Finding, Model, Scope, View
+from teller_core.data.report_identity import IdentityReport
+
+__all__ = [
+    "CaptureReport",
+    "CapturesReport",
+    "EvidenceItem",
+    "FileReport",
+    "FormatReport",
+    "FormatsReport",
+    "IdentityReport",
+    "ImportReport",
+    "JoinReport",
+    "MappingWord",
+    "RankReport",
+    "Scope",
+]  # what is part of answers and is written down elsewhere
 
 Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
 Metric = Literal["e2e", "ttft", "tpot", "itl_max", "slo"]
-MappingWord = Literal["recorded", "inferred", "unknown"]
 Cell = str | int | float | bool | None
-
-
-class FileReport(Model):
-    """How one file was read."""
-
-    name: str
-    format: str
-    clock: str
-    events_in_file: int
-    events_kept: int
-    events_other: dict[str, int] = Field(description="records that are no events of their own, by kind")
-    problems: dict[str, int] = Field(description="events that could not be kept as they are, by name")
-    kernels: int = 0
-    kernel_time_ns: int = 0
-
-
-class RankReport(Model):
-    """One process of the service."""
-
-    rank: int
-    host: str
-    pid: int
-    role: str
-    spans: int
-    kernels: int
-    kernel_time_ns: int
-    clock_error_ns: int | None
-    problems: dict[str, int]
-    start: int | None = Field(default=None, description="Unix ns of its first span, null without a trace")
-    stop: int | None = Field(default=None, description="Unix ns of the end of its last span")
-
-
-class JoinReport(Model):
-    """How much of one recording of a process was found again in another one."""
-
-    kind: Literal["graph", "execution_trace"]
-    name: str = Field(description="of a graph: the annotation that it was captured under")
-    rank: int | None = Field(description="position in ranks")
-    matched: int = Field(
-        description="kernels of replays that have an operator; operators of an execution trace found among the spans"
-    )
-    of: int
-    used: int = Field(description="operators whose shapes, or collective's name, come from the execution trace")
-    launches: int = Field(description="replays of the graph")
-    by_name: bool = Field(description="names agreed; else the order alone told which kernel is which")
-
-
-class CaptureReport(Model):
-    """What one capture holds."""
-
-    id: str
-    name: str
-    engine: str | None
-    files: list[FileReport]
-    ranks: list[RankReport]
-    steps: int
-    requests: int
-    log_lines: int
-    kernels: int
-    kernel_time_ns: int
-    clock_error_ns: int | None
-    mapping: MappingWord
-    steps_with_requests: int | None = Field(
-        default=None, description="steps whose requests are known, null in captures of before this was counted"
-    )
-    identity: IdentityReport | None = Field(default=None, description="null where outcomes of steps were not recorded")
-    tier: int
-    problems: dict[str, int]
-    joined: list[JoinReport] = Field(default=[], description="what execution traces and captures of graphs gave")
-    redactions: int
-    findings: list[Finding] = Field(
-        default=[],
-        description="what the capture tells without any request: ranks that others wait for, calls that do not fit",
-    )
-    already_known: bool
-    imported_at: str
-
-
-class ImportReport(Model):
-    """The answer of ``import``."""
-
-    captures: list[CaptureReport]
-
-
-class CapturesReport(Model):
-    """The answer of ``captures``."""
-
-    captures: list[CaptureReport]
-
-
-class FormatReport(Model):
-    """One kind of file that can be read."""
-
-    name: str
-    what: str = Field(description="what it is")
-    files: str = Field(description="names or endings that such files usually have; the content decides")
-    tier: int | None = Field(description="the best tier that such files alone give, null where they only add to others")
-    tried: bool = Field(description="real files of it were read")
-
-
-class FormatsReport(Model):
-    """The answer of ``formats``."""
-
-    formats: list[FormatReport]
 
 
 class LongWait(Model):
