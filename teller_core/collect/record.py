@@ -15,6 +15,7 @@ from typing import Any
 
 from teller_core.collect.about import SCHEMA, write_about
 from teller_core.collect.clock import machine_clock
+from teller_core.collect.cupti.footers import outcomes
 from teller_core.collect.packing import compress_traces
 from teller_core.collect.ring import Bounds, Ring
 from teller_core.collect.sampler import INTERVAL_S, Sampler
@@ -118,6 +119,7 @@ def say(recording: Recording) -> None:
     about["lost"] = {"samples": recording.samples.lost, "bundle": recording.refused}
     about["windows_refused"] = recording.watch.refused
     try:
+        about["gpu_windows"] = outcomes(recording.folder / "cap")
         write_about(recording.folder, about)
     except OSError:
         recording.refused += 1

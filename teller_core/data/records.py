@@ -219,6 +219,15 @@ class Pause(NamedTuple):
     """gc: the generation."""
 
 
+class Window(NamedTuple):
+    """A stretch in which a profiler ran in a process. ``kind``: torch, cupti. ``stop``: UNKNOWN where its end was not seen."""
+
+    process: Process
+    start: int
+    stop: int
+    kind: str
+
+
 class Sample(NamedTuple):
     """A counter read at a time. ``process`` is None for the whole machine."""
 
@@ -340,6 +349,7 @@ class Records:
     clients: list[ClientRecord] = field(default_factory=list[ClientRecord])
     spans: list[RequestSpan] = field(default_factory=list[RequestSpan])
     pauses: list[Pause] = field(default_factory=list[Pause])
+    windows: list[Window] = field(default_factory=list[Window])
     samples: list[Sample] = field(default_factory=list[Sample])
     metrics: list[Metric] = field(default_factory=list[Metric])
     lines: LogLines = field(default_factory=LogLines)

@@ -33,6 +33,7 @@ def with_roles(recording: Recording, told: Iterable[Process]) -> None:
     _assign(recording.iterations, known)
     _assign(recording.requests, known)
     _assign(recording.pauses, known)
+    _assign(recording.windows, known)
     _assign(recording.samples, known)
     recording.lines.rewrite(lambda process: known.get((process.host, process.pid), process))
     _assign(recording.collectives, known)

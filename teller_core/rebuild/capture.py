@@ -38,6 +38,7 @@ from teller_core.rebuild.request_table import facts_by_line, prompt_tokens, requ
 from teller_core.rebuild.requests import Registry, join_requests
 from teller_core.rebuild.resources import build_pauses, build_samples, sum_metrics, tier
 from teller_core.rebuild.rings import rings
+from teller_core.rebuild.slower import count_slower
 from teller_core.rebuild.step_table import Members, participation, untimed_steps, with_members, with_work
 from teller_core.rebuild.steps import join_steps
 from teller_core.rebuild.work import step_work
@@ -72,6 +73,7 @@ def rebuild(recording: Recording, trees: Sequence[Tree], *, capture_id: str, nam
     )
     absent, disagreeing = _came(recording, ranks, problems)
     readings, buckets = build_readings(recording, problems)
+    count_slower(recording, problems)
     capture = Capture(
         id=capture_id,
         name=name,

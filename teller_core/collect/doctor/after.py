@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from teller_core.collect.about import NAME, read_about
 from teller_core.collect.doctor.checks import no, note, partly, yes
-from teller_core.collect.doctor.glance import Glance, footers, glance
+from teller_core.collect.doctor.glance import Glance, glance
+from teller_core.collect.doctor.windows import window_checks
 from teller_core.data.report_recording import DoctorCheck, DoctorReport
 from teller_core.errors import InputError
 
@@ -33,7 +34,7 @@ def examine_recording(folder: Path) -> DoctorReport:
             *_content(about, seen),
             *_parts(about, seen),
             *_losses(about, seen),
-            *_windows(about, folder / "cap", seen),
+            *window_checks(about, folder / "cap", seen),
             *_samples(folder),
         ]
     except OSError as error:
@@ -145,37 +146,6 @@ def _losses(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
             "last lines",
             f"cut in {', '.join(seen.cut[:3])}{' and more' if len(seen.cut) > 3 else ''}: a process was killed",
         )
-
-
-def _windows(about: Mapping[str, Any], cap: Path, seen: Glance) -> Iterator[DoctorCheck]:
-    listed = about.get("windows")
-    asked = len(cast("list[Any]", listed)) if isinstance(listed, list) else 0
-    made = sum(1 for _ in cap.glob("torch-*.json*"))
-    gpu = list(footers(cap))
-    if asked and not made and not gpu:
-        refused = [str(row.get("reason", ""))[:100] for row in seen.rare if row.get("name") == "profile_refused"]
-        why = f": {refused[0]}" if refused else ", as no process had torch, or none made a step"
-        yield no("windows", f"{asked} asked for, none was made{why}", "Ask while requests run")
-    elif made:
-        yield yes("windows", f"{made} traces of torch's profiler, of {asked or made} asked for")
-    if lost := seen.names["profile_lost"]:
-        yield partly("windows", f"{lost} were lost: no whole trace was written", "Ask for a shorter one")
-    if gpu:
-        yield _gpu([footer for _, footer in gpu])
-
-
-def _gpu(told: list[dict[str, Any] | None]) -> DoctorCheck:
-    part, whole = "GPU windows", [footer for footer in told if footer is not None]
-    empty = sum(_whole(footer, "kernels") == 0 for footer in whole)
-    dropped = sum(_whole(footer, name) for footer in whole for name in ("dropped", "late"))
-    if empty:
-        reasons = sorted({str(footer.get("reason", ""))[:32] for footer in whole if _whole(footer, "kernels") == 0})
-        said = f"{empty} of {len(told)} hold no kernel ({', '.join(reasons)})"
-        return no(part, said, "Ask while requests run; another client of CUPTI takes all")
-    if dropped or len(whole) < len(told):
-        said = f"{len(told)}, {len(told) - len(whole)} of them cut, {dropped:,} records dropped"
-        return partly(part, said, "Ask for a shorter window")
-    return yes(part, f"{len(told)}, {sum(_whole(footer, 'kernels') for footer in whole):,} kernels")
 
 
 def _samples(folder: Path) -> Iterator[DoctorCheck]:

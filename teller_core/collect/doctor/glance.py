@@ -2,7 +2,6 @@
 
 import json
 import re
-import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ STEPS = ("vllm.schedule", "cb.prepare")
 _EVENT = re.compile(rb'"t": ?(\d{1,19}).*?"name": ?"([^"]{1,64})"')
 _STATS = re.compile(rb'\{"k": ?"([SFC])","t": ?(\d{1,19})')
 LONGEST_LINE = 1 << 20
-_BLOCK = struct.Struct("<IIII")
-_MAGIC, _MARK, _FOOTER = b"TLRCUPT1", 0x4B4C4254, 4
 
 
 @dataclass
@@ -43,12 +40,6 @@ def glance(cap: Path) -> Glance:
     for path in sorted(cap.glob("stats-*.jsonl")):
         _stats(seen, path)
     return seen
-
-
-def footers(cap: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """(name, footer) of each window of GPU records; None where it was cut before its end."""
-    for path in sorted(cap.glob("cupti-*.bin")):
-        yield path.name, _footer(path)
 
 
 def _lines(seen: Glance, path: Path) -> Iterator[bytes]:
@@ -97,17 +88,3 @@ def _object(line: bytes | str) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         return []
     return [cast("dict[str, Any]", value)] if isinstance(value, dict) else []
-
-
-def _footer(path: Path) -> dict[str, Any] | None:
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            return None
-        while len(head := file.read(_BLOCK.size)) == _BLOCK.size:
-            mark, kind, _, size = _BLOCK.unpack(head)
-            if mark != _MARK:
-                return None
-            if kind == _FOOTER:
-                return next(iter(_object(file.read(min(size, LONGEST_LINE)))), None)
-            file.seek(size, 1)
-    return None

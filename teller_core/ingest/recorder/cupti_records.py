@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from teller_core.data.records import Process
+from teller_core.data.records import Pause, Process, Window
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import NO_LINK, Lane, Layer, Origin, Trace
 from teller_core.errors import FormatError
@@ -23,11 +23,12 @@ from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import text_of
 from teller_core.ingest.recorder import cupti_names
 from teller_core.ingest.recorder.cupti_columns import Columns, combined
-from teller_core.ingest.recorder.cupti_file import MAGIC, Blocks, Rows, read_blocks
+from teller_core.ingest.recorder.cupti_file import LATEST, MAGIC, Blocks, Rows, read_blocks
 from teller_core.ingest.recorder.nvtx_tsv import unix
 
 NAME = "cupti_records"
 LONGEST_NAME = 4096
+MOST_STALLS = 8
 OF_STEPS = 5
 """CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2: ours. torch's profiler has 1 and CUSTOM1."""
 NO_STREAM = 0xFFFFFFFF
@@ -77,6 +78,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     found.other["external"] = len(blocks.rows.get("external", ()))
     found.events = sum(len(rows) for rows in blocks.rows.values()) + len(blocks.anchors) + found.problems["bad_record"]
     _outcome(found, blocks)
+    _stalls(found, blocks)
     if not blocks.anchors:
         if found.events:
             raise FormatError(path.name, "it holds no clock anchor", "Record it again")
@@ -109,6 +111,27 @@ def _outcome(found: Found, blocks: Blocks) -> None:
         found.problems[f"cupti_{reason if reason in REFUSED else 'unknown'}"] += 1
     elif footer.get("kernels") == 0:
         found.problems["no_kernels"] += 1
+
+
+def _stalls(found: Found, blocks: Blocks) -> None:
+    """The window, and when CUPTI was made to do what the process may have felt: what the recorder itself held up is no cause."""
+    footer: Mapping[str, object] = blocks.footer or {}
+    process = found.processes[0]
+    opened, closed = _interval(footer.get("open")), _interval(footer.get("close"))
+    if opened is not None and closed is not None and opened[0] < closed[1]:
+        found.windows.append(Window(process, opened[0], closed[1], "cupti"))
+    stalls = footer.get("stalls")
+    told = cast("list[object]", stalls if isinstance(stalls, list) else [footer.get("open")])
+    for start, stop in filter(None, map(_interval, told[:MOST_STALLS])):
+        if stop > start:
+            found.pauses.append(Pause(process, 0, start, stop - start, "profiler_stop"))
+
+
+def _interval(value: object) -> tuple[int, int] | None:
+    """Two Unix ns, the second not before the first."""
+    both = cast("list[object]", value if isinstance(value, list) else [])
+    times = [time for one in both if (time := count(one)) is not None and 0 < time < LATEST]
+    return (times[0], times[1]) if len(times) == len(both) == 2 and times[0] <= times[1] else None
 
 
 def _steps(blocks: Blocks) -> tuple[Int64, Int64]:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from teller_core.data.records import Pause, Process, RequestFact, Sample
+from teller_core.data.records import Pause, Process, RequestFact, Sample, Window
+from teller_core.data.table import UNKNOWN
 from teller_core.data.trace import Lane, Layer, Origin
 from teller_core.ingest.decimals import count, few, whole
 from teller_core.ingest.files.file_names import pid_of
@@ -161,6 +162,13 @@ def _profiler_stop(found: Found, process: Process, row: Row) -> None:
     if cost is not None and start is None:
         start = row["t"] - cost
     _pause(found, None if cost is None or start is None else Pause(process, row["tid"], start, cost, "profiler_stop"))
+    if found.windows and found.windows[-1].stop == UNKNOWN:
+        found.windows[-1] = found.windows[-1]._replace(stop=row["t"])
+
+
+def _profiler_start(found: Found, process: Process, row: Row) -> None:
+    found.other["instant"] += 1
+    found.windows.append(Window(process, row["t"] - (count(row.get("cost")) or 0), UNKNOWN, "torch"))
 
 
 def _pause(found: Found, pause: Pause | None) -> None:
@@ -175,6 +183,8 @@ def _instant(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     kind = INSTANTS.get(row["name"])
     if row["name"] == "profile_stop":
         _profiler_stop(found, process, row)
+    elif row["name"] == "profile_start":
+        _profiler_start(found, process, row)
     elif row["name"] == "shim_cost" and (spent := count(row.get("cpu_ns"))) is not None:
         found.kept += 1
         found.samples.append(Sample(process, row["t"], "recorder_cpu_ns", spent))

@@ -1,6 +1,7 @@
 """What is said of a recording afterwards: one thing that went wrong at a time, each with what to do."""
 
 import json
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -133,14 +134,51 @@ def test_windows_that_were_made_are_counted(tmp_path: Path) -> None:
     assert checks(tmp_path)["windows"].state == "yes"
 
 
+def _gpu_window(folder: Path, footer: dict[str, Any]) -> None:
+    blocks = [(1, b"{}"), (4, json.dumps(footer).encode())]
+    data = b"TLRCUPT1" + b"".join(struct.pack("<IIII", 0x4B4C4254, kind, 1, len(body)) + body for kind, body in blocks)
+    (folder / "cap" / "cupti-7-1.bin").write_bytes(data)
+
+
 @pytest.mark.parametrize(
     ("footer", "state"), [({"kernels": 0, "reason": "asked"}, "no"), ({"kernels": 5, "reason": "asked"}, "yes")]
 )
 def test_a_gpu_window_without_a_kernel_is_no_window(tmp_path: Path, footer: dict[str, Any], state: str) -> None:
-    blocks = [(1, b"{}"), (4, json.dumps(footer).encode())]
-    data = b"TLRCUPT1" + b"".join(struct.pack("<IIII", 0x4B4C4254, kind, 1, len(body)) + body for kind, body in blocks)
-    (made(tmp_path) / "cap" / "cupti-7-1.bin").write_bytes(data)
+    _gpu_window(made(tmp_path), footer)
     assert checks(tmp_path)["GPU windows"].state == state
+
+
+@pytest.mark.parametrize(
+    ("footer", "told"),
+    [
+        ({"kernels": 0, "reason": "other_client"}, "another client had CUPTI"),
+        ({"kernels": 9, "reason": "gave_way"}, "the program started a profiler of its own"),
+        ({"kernels": 0, "reason": "blinded"}, "CUPTI gives this process no kernels any more"),
+    ],
+)
+def test_a_gpu_window_that_was_refused_says_why(tmp_path: Path, footer: dict[str, Any], told: str) -> None:
+    _gpu_window(made(tmp_path), footer)
+    found = checks(tmp_path)["GPU windows"]
+    assert told in found.found and found.state in ("no", "partly")
+
+
+@pytest.mark.parametrize(("slower", "told"), [(1.0, False), (1.3, True)])
+@pytest.mark.parametrize("by", ["cupti", "torch"])
+def test_a_service_that_stays_slower_after_a_window_is_told(tmp_path: Path, slower: float, told: bool, by: str) -> None:
+    rng, at, lines = random.Random(4), 1.0, [SERVED]
+    window = [0.0, 0.0]
+    for step in range(140):
+        if step in (60, 70):
+            window[step == 70] = at
+            lines += [event("profile_start" if step == 60 else "profile_stop", at, cost=1)] * (by == "torch")
+        lines.append(event("vllm.schedule", at, ph="X", dur=5, n=step, tokens={"a": 1, "b": 3}))
+        at += 0.01 * rng.uniform(0.9, 1.1) * (slower if step >= 70 else 1)
+    folder = made(tmp_path, "".join(lines))
+    if by == "cupti":
+        first, last = (T + int(second * S) for second in window)
+        _gpu_window(folder, {"kernels": 5, "reason": "steps", "open": [first, first + 5], "close": [last - 5, last]})
+    found = checks(tmp_path).get("after windows")
+    assert (found is not None and "longer" in found.found) is told
 
 
 def test_a_gpu_window_that_was_cut_is_told(tmp_path: Path) -> None:
