@@ -11,5 +11,10 @@ def guarded(part, function, *args, default=None):
     try:
         return function(*args)
     except Exception as error:  # noqa: BLE001  # this function is the exception that the rule names
-        problems[part, type(error).__name__] += 1
+        failed(part, error)
         return default
+
+
+def failed(part, error):
+    """Count that ``part`` failed."""
+    problems[part, type(error).__name__] += 1

@@ -6,7 +6,7 @@ from teller_shim_cost import due, spent, timed
 from teller_shim_events import add
 from teller_shim_guard import guarded
 
-TICK_S = 0.05
+TICK_S = 0.1
 LATE_NS = 20_000_000
 _watched = {}
 

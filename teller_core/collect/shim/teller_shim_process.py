@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import teller_shim_collectives as collectives
 import teller_shim_cost as cost
@@ -16,13 +17,18 @@ import teller_shim_transformers
 import teller_shim_vllm
 from teller_shim_guard import guarded
 
-TICK_S = 0.05
+TICK_S = 0.125
+FLUSH_EVERY = 2
+"""Ticks after which what is pending is written."""
+RESTING, RESTING_TICK_S = 8, 0.25
+"""After so many times with nothing to write, a process is looked at less often."""
 LATE_NS = 20_000_000
 LONG_COLLECTION_NS = 1_000_000
 SILENT_S = 1.0
 """A process that lives longer than this is in the bundle, even where it has nothing to say."""
 REPORT_S = 5.0
-_thread = {"running": None, "stop": threading.Event()}
+_thread = {"running": None, "stop": None, "stopped": False}
+"""``stop`` is held while its thread may run: to wait for a lock costs less than to wait for an event."""
 _collections = {}
 
 
@@ -46,18 +52,26 @@ def start(folder):
 
 def _run_thread(folder):
     running = _thread["running"]
-    if running is not None and running.is_alive() and not _thread["stop"].is_set():
+    if running is not None and running.is_alive() and not _thread["stopped"]:
         return  # two threads forked at once: the first has started it again
-    stop = threading.Event()
+    stop = threading.Lock()
+    stop.acquire()
     thread = threading.Thread(target=_watch, args=(folder, stop), daemon=True)
-    _thread.update(running=thread, stop=stop)
+    _thread.update(running=thread, stop=stop, stopped=False)
     thread.start()
+
+
+def _stop_thread():
+    if not _thread["stopped"]:
+        _thread["stopped"] = True
+        with suppress(RuntimeError):  # another thread stopped it just now
+            _thread["stop"].release()
+    _thread["running"].join(0.5)
 
 
 def _before_fork():
     """Python 3.12 warns of a fork beside threads: ours must not be the reason."""
-    _thread["stop"].set()
-    _thread["running"].join(0.5)
+    _stop_thread()
 
 
 def _in_child(folder):
@@ -71,25 +85,32 @@ def _in_child(folder):
 
 
 def _watch(folder, stop):
-    """Every 50 ms: say how late this thread got the processor and the interpreter lock, write, obey the control file."""
+    """Say how late this thread got processor and interpreter lock; four times a second, write and obey the control file."""
     began = reported = time.monotonic()
-    while not stop.is_set():
-        before = time.monotonic_ns()
-        stop.wait(TICK_S)
-        if stop.is_set():
-            break
-        late = time.monotonic_ns() - before - int(TICK_S * 1e9)
+    tick, turn, rested = TICK_S, 0, 0
+    before = time.monotonic_ns()
+    while not stop.acquire(True, tick):
+        late = time.monotonic_ns() - before - int(tick * 1e9)
         if late > LATE_NS:
             events.add("L", time.time_ns(), "thread_lag", {"lag": late})
-        guarded("profile", _obey, folder)
-        now = time.monotonic()
-        if now - reported > REPORT_S:
-            reported = now
-            cost.thread_total()
-            guarded("cost", _report)
-            guarded("collectives", collectives.watch, folder)
-        guarded("write", events.flush, now - began > SILENT_S)
+        turn += 1
+        if tick > TICK_S or turn % FLUSH_EVERY == 0:
+            now = time.monotonic()
+            if now - reported > REPORT_S:
+                reported = now
+                _look_around(folder)
+            guarded("profile", _obey, folder)
+            rested = 0 if guarded("write", events.flush, now - began > SILENT_S) else rested + 1
+            tick = RESTING_TICK_S if rested >= RESTING else TICK_S
+        before = time.monotonic_ns()
     cost.thread_total(ends=True)
+
+
+def _look_around(folder):
+    """What is due every five seconds."""
+    cost.thread_total()
+    guarded("cost", _report)
+    guarded("collectives", collectives.watch, folder)
 
 
 def _obey(folder):
@@ -135,8 +156,7 @@ def _multiprocessing(module, folder):
 
 def _end(folder):
     """No thread of ours may still run while the interpreter goes away, and an open window must not be lost."""
-    _thread["stop"].set()
-    _thread["running"].join(0.5)
+    _stop_thread()
     guarded("profile", _of_profile, "finish", folder)
     guarded("collectives", collectives.finish, folder)
     if not events.silent():

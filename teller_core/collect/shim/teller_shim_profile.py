@@ -186,6 +186,7 @@ def _piece(folder, how, counter, close, seconds):
         started = kineto.start(how["shapes"], how["gpu"], how["give_way"])
         opened = time.monotonic_ns()
         instant("profile_start", cost=time.time_ns() - start, reason=how["reason"])
+        flush()  # whoever asked for the window may wait for it
         close.wait(seconds)
     finally:
         restore()

@@ -40,9 +40,8 @@ def opened():
     return _state["fd"] is not None
 
 
-def write(lines, heading):
-    """Write whole ``lines`` (bytes, each with its end), ``heading()`` before them in a new segment. False where any was lost."""
-    text = b"".join(lines)
+def write(text, heading):
+    """Write ``text`` (bytes of whole lines), ``heading()`` before it in a new segment. False where any of it was lost."""
     if _state["folder"] is None or not _ready(heading, len(text)):
         return False
     if _state["torn"]:

@@ -5,6 +5,7 @@ attribute that vLLM does not read.
 """
 
 import threading
+from functools import partial
 
 from teller_shim_events import instant
 from teller_shim_steps import ACTIVE, begin_step, end_step
@@ -29,8 +30,9 @@ def hook_scheduler(module):
 
 def hook_worker(module):
     """Record every ``execute_model`` and the sampling that belongs to it."""
-    record_call(module.Worker, "execute_model", "vllm.execute_model", _executed, _begin)
-    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", _sampled, _begin_sampling)
+    begin, begin_sampling = (_begin, _begin_sampling) if ACTIVE else (None, None)
+    record_call(module.Worker, "execute_model", "vllm.execute_model", _executed, begin)
+    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", _sampled, begin_sampling)
 
 
 def _queued(args, kwargs):
@@ -41,34 +43,38 @@ def _queued(args, kwargs):
 
 
 def _decision(args, kwargs, output):
-    scheduler = args[0]
+    """Takes what changes; the rest is made of it when it is written: the scheduler's thread has more urgent work."""
+    scheduler, new, again = args[0], output.scheduled_new_reqs, output.scheduled_cached_reqs
     setattr(output, _STEP, scheduler.current_step)
-    again, new = output.scheduled_cached_reqs, output.scheduled_new_reqs
-    running, waiting = scheduler.get_request_counts()
-    said = {
-        "n": scheduler.current_step,
-        "tokens": dict(output.num_scheduled_tokens),
+    drafts = output.scheduled_spec_decode_tokens
+    return partial(
+        _decided,
+        scheduler.current_step,
+        dict(output.num_scheduled_tokens),
+        (*scheduler.get_request_counts(), scheduler.get_kv_cache_usage()),
+        (output.preempted_req_ids, output.finished_req_ids, again),
+        _admitted(scheduler.requests, new) if new else {},
+        {request: len(ids) for request, ids in drafts.items()} if drafts else None,
+    )
+
+
+def _decided(step, tokens, state, names, said, drafted):  # noqa: PLR0917  # called by _decision's partial alone
+    running, waiting, usage = state
+    preempted, finished, again = names
+    known = dict(zip(again.req_ids, again.num_computed_tokens))  # noqa: B905  # Python 3.9 has no strict
+    known.update(said.pop("first", ()))
+    row = {
+        "n": step,
+        "tokens": tokens,
         "running": running,
         "waiting": waiting,
-        "kv": round(scheduler.get_kv_cache_usage(), 4),
-        "preempted": list(output.preempted_req_ids or ()),
-        "finished": list(output.finished_req_ids),
+        "kv": round(usage, 4),
+        "computed": [known.get(name, -1) for name in tokens],  # in their order: names are most of a line
     }
-    said.update(_admitted(scheduler.requests, new))
-    said["resumed"].extend(again.resumed_req_ids)
-    if output.scheduled_spec_decode_tokens:
-        said["drafted"] = {request: len(ids) for request, ids in output.scheduled_spec_decode_tokens.items()}
-    first, ids, computed = said.pop("first"), again.req_ids, again.num_computed_tokens
-
-    def fields():
-        """Made when it is written: the scheduler's thread has more urgent work."""
-        known = dict(zip(ids, computed), **first)  # noqa: B905  # Python 3.9 has no strict
-        said["computed"] = [known.get(name, -1) for name in said["tokens"]]  # in their order: names are most of a line
-        return {
-            key: value for key, value in said.items() if key in ("n", "tokens", "computed") or value not in ([], {})
-        }
-
-    return fields
+    resumed = [*said.pop("resumed", ()), *again.resumed_req_ids]
+    more = dict(said, preempted=list(preempted or ()), finished=list(finished), resumed=resumed, drafted=drafted)
+    row.update((key, value) for key, value in more.items() if value)
+    return row
 
 
 def _admitted(requests, new):
@@ -93,6 +99,9 @@ def _unused(args, kwargs):
     """What must be looked at before the outcome is taken in: work for requests that are gone, and all that was sampled."""
     scheduler, decision, output = _arguments(args, kwargs)
     requests, tokens = scheduler.requests, decision.num_scheduled_tokens
+    drafts = decision.scheduled_spec_decode_tokens
+    if not (drafts or _dropping or scheduler.connector) and tokens.keys() <= requests.keys():
+        return None
     unused = {request: tokens[request] for request in tokens.keys() - requests.keys()}
     if scheduler.connector is not None:  # a request that has ended may wait here until its KV has been sent
         unused.update((name, n) for name, n in tokens.items() if name in requests and requests[name].is_finished())
@@ -103,9 +112,9 @@ def _unused(args, kwargs):
         elif name in tokens:
             unused[name] = tokens[name]
     sampled = {}
-    if decision.scheduled_spec_decode_tokens and output.sampled_token_ids:
+    if drafts and output.sampled_token_ids:
         place = output.req_id_to_index
-        sampled = {name: len(output.sampled_token_ids[place[name]]) for name in decision.scheduled_spec_decode_tokens}
+        sampled = {name: len(output.sampled_token_ids[place[name]]) for name in drafts}
     return unused, sampled
 
 
@@ -133,6 +142,8 @@ def _outcome(args, kwargs, result, before):
 
 def _arguments(args, kwargs):
     """The scheduler, its decision and what the model made of it."""
+    if len(args) == 3:
+        return args
     named = ("scheduler_output", "model_runner_output")
     rest = list(args[1:]) + [kwargs[name] for name in named[len(args) - 1 :]]
     return args[0], rest[0], rest[1]
@@ -158,25 +169,22 @@ def _ended(args, kwargs, ended):
 
 
 def _begin(args, kwargs):
-    decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
-    _running.step = getattr(decision, _STEP, None)
-    if ACTIVE:
-        begin_step(_running.step)
+    begin_step(getattr(args[1] if len(args) > 1 else kwargs["scheduler_output"], _STEP, None))
 
 
 def _begin_sampling(args, kwargs):
-    if ACTIVE:
-        begin_step(getattr(_running, "step", None))
+    begin_step(getattr(_running, "step", None))
 
 
-def _executed(args, kwargs, output, _):
+def _executed(args, kwargs, output, _=None):
     if ACTIVE:
         end_step()
     decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
-    return {"n": getattr(decision, _STEP, None), "tokens": dict(decision.num_scheduled_tokens)}
+    step = _running.step = getattr(decision, _STEP, None)
+    return {"n": step, "tokens": dict(decision.num_scheduled_tokens)}
 
 
-def _sampled(args, kwargs, output, _):
+def _sampled(args, kwargs, output, _=None):
     if ACTIVE:
         end_step()
     return {"n": getattr(_running, "step", None)}

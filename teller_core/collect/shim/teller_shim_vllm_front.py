@@ -47,7 +47,7 @@ def hook_outputs(module):
     """Note requests handed to the engine, what a portion of outputs costs, first tokens, ends and aborts."""
     owner = module.OutputProcessor
     after_call(owner, "add_request", _added)
-    record_call(owner, "process_outputs", "vllm.outputs", _outputs, _first_tokens)
+    record_call(owner, "process_outputs", "vllm.outputs", _outputs)
     before_call(owner, "_update_stats_from_finished", _finished)
     after_call(owner, "abort_requests", _aborted)
 
@@ -105,16 +105,12 @@ def _added(args, kwargs, result):
     instant("request.added", **said)
 
 
-def _first_tokens(args, kwargs):
+def _outputs(args, kwargs, result):
     """The engine tells of a request's prefill once, with its first output."""
     outputs = args[1] if len(args) > 1 else kwargs["engine_core_outputs"]
-    return [one.request_id for one in outputs if one.prefill_stats is not None and one.new_token_ids]
-
-
-def _outputs(args, kwargs, result, first):
-    outputs = args[1] if len(args) > 1 else kwargs["engine_core_outputs"]
-    for request in first or ():
-        instant("request.first_token", rid=request)
+    for one in outputs:
+        if one.prefill_stats is not None and one.new_token_ids:
+            instant("request.first_token", rid=one.request_id)
     return {"outputs": len(outputs)}
 
 
