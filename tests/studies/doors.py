@@ -16,7 +16,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -29,24 +28,19 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from teller_core import answers
 from teller_core.cli import main as teller
 from teller_core.lab import load
 from teller_core.lab.model import tiny_model
 from teller_core.store.store import Store
+from tests.studies.engines import ENVIRONMENT, free_port, say
 
 REQUESTS, CONNECTIONS = 40, 6
 START_S, END_S = 150.0, 30.0
 DOORS = (("plugin", "T1"), ("plugin", "T2"), ("flags", "T1"), ("flags", "T2"), ("both", "T2"))
 MARK = "# and add to the arguments of vllm:"
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_DO_NOT_TRACK": "1",
-}
 OPTIONS = (
     "--dtype",
     "float32",
@@ -105,9 +99,9 @@ def main() -> None:
         doors = [(door, tier) for door, tier in DOORS if not asked.only or f"{door}-{tier}" in asked.only]
         recipes = [_recipe(door, tier, kept) for door, tier in doors]
         _parsed_by_vllm(asked.vllm, recipes)
-        _say(" | ".join(COLUMNS))
+        say(" | ".join(COLUMNS))
         for (door, tier), recipe in zip(doors, recipes, strict=True):
-            _say(" | ".join(_row(door, tier, recipe, kept=kept, model=model, vllm=asked.vllm)))
+            say(" | ".join(_row(door, tier, recipe, kept=kept, model=model, vllm=asked.vllm)))
 
 
 def printed(*words: str) -> str:
@@ -167,7 +161,7 @@ def _parsed_by_vllm(vllm: Path, recipes: Sequence[Recipe]) -> None:
 
 def _served(recipe: Recipe, folder: Path, model: Path, vllm: Path) -> list[dict[str, Any]]:
     """What the callers measured of a server that was started with the printed lines."""
-    target = load.Target(_free_port(), f"./{model.name}")
+    target = load.Target(free_port(), f"./{model.name}")
     making, keeping = recipe.then[0], next(line for line in recipe.then if "> " in line)
     command = shlex.join([str(vllm), "serve", target.model, *OPTIONS, "--port", str(target.port), *recipe.arguments])
     script = "\n".join([making, *recipe.shell, f"exec {command} {keeping[keeping.index('> ') :]}"])
@@ -272,17 +266,6 @@ def _collecting(folder: Path) -> Generator[None]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

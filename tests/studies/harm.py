@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from teller_core.collect.environment import SHIM
 from teller_core.collect.proc import family
 from teller_core.data.report import CaptureReport
@@ -28,6 +29,7 @@ from teller_core.lab import load
 from teller_core.lab.model import tiny_model
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from tests.studies.engines import free_port, nothing, say
 
 TELLER = (sys.executable, "-m", "teller_core.cli")
 START_S = 200.0
@@ -97,14 +99,14 @@ class Served:
     def answered(self) -> str:
         """Send requests. Returns what was wrong, empty where all were answered."""
         asks = [load.Ask(f"harm-{time.time_ns()}-{number}", 0.0, 12, 8) for number in range(REQUESTS)]
-        failed = [row for row in load.send(self.target, asks, 4, 1, _nothing) if row["err"]]
+        failed = [row for row in load.send(self.target, asks, 4, 1, nothing) if row["err"]]
         return f"{len(failed)} of {REQUESTS} requests failed" if failed else ""
 
 
 @contextlib.contextmanager
 def served(engine: Engine, folder: Path | None = None, program: tuple[str, ...] = TELLER) -> Generator[Served]:
     """A real server, recorded and up. Whatever is left of it is ended afterwards."""
-    target = load.Target(_free_port(), f"./{engine.model.name}")
+    target = load.Target(free_port(), f"./{engine.model.name}")
     where = folder or engine.folder
     command = [*program, "capture", "--quiet", "--to", str(where), "--", *_command(engine, target)]
     with (engine.scratch / f"{engine.name}.txt").open("wb") as said:
@@ -281,7 +283,7 @@ def main() -> int:
             word = "ok" if not wrong else wrong if wrong.startswith("skipped") else f"FAIL: {wrong}"
             failed += word.startswith("FAIL")
             said = " ".join((CASES[name].__doc__ or "").split())
-            _say(f"{name:<18} {word:<6} {time.monotonic() - began:5.0f} s  {said}")
+            say(f"{name:<18} {word:<6} {time.monotonic() - began:5.0f} s  {said}")
     return min(1, failed)
 
 
@@ -307,21 +309,6 @@ def _read(report: CaptureReport, requests: int, problem: str = "") -> str:
 
 def _is_python(pid: int) -> bool:
     return b"python" in Path(f"/proc/{pid}/exe").resolve().name.encode()
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _nothing() -> None:
-    pass
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

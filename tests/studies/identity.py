@@ -16,13 +16,14 @@ import contextlib
 import http.client
 import json
 import random
-import socket
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from teller_core.answers import causal_slice, slow, why
 from teller_core.collect.bundle import Service, record
@@ -31,6 +32,7 @@ from teller_core.lab import load
 from teller_core.lab.model import tiny_model
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from tests.studies.engines import ENVIRONMENT, free_port, nothing, say
 
 REQUESTS = 200
 CONNECTIONS = 12
@@ -48,14 +50,6 @@ TRANSFORMERS = (
     *("--continuous-batching", "--attn-implementation", "sdpa", "--cb-max-batch-tokens", "256"),
     *("--device", "cpu", "--host", "127.0.0.1", "--port"),
 )
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_DO_NOT_TRACK": "1",
-}
 NGRAM = json.dumps(
     {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3, "prompt_lookup_min": 1},
     separators=(",", ":"),
@@ -104,9 +98,9 @@ def main() -> None:
         kept = asked.keep or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
         model = tiny_model(kept)
-        _say(" | ".join(COLUMNS))
+        say(" | ".join(COLUMNS))
         for name in asked.names or SERVERS:
-            _say(" | ".join(_row(name, kept, model, asked.vllm)))
+            say(" | ".join(_row(name, kept, model, asked.vllm)))
 
 
 def _row(name: str, kept: Path, model: Path, vllm: Path) -> list[str]:
@@ -147,19 +141,19 @@ def _ahead(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[s
 
 def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[str, Any]]:
     """What the callers measured of every request of one server."""
-    target = load.Target(_free_port(), f"./{model.name}")  # relative: no output names a folder of this machine
+    target = load.Target(free_port(), f"./{model.name}")  # relative: no output names a folder of this machine
     own = Path(sys.executable).with_name("transformers")
     command = [str(vllm if server.engine == "vllm" else own), "serve", target.model]
     command += [*(VLLM if server.engine == "vllm" else TRANSFORMERS), str(target.port), *server.options]
     with record(command, folder, ENVIRONMENT, working_folder=model.parent) as service:
         _wait_until_up(service, target.port)
         half = REQUESTS // 2
-        rows = load.send(target, _asks("first", half), CONNECTIONS, 1, _nothing)
+        rows = load.send(target, _asks("first", half), CONNECTIONS, 1, nothing)
         for k in range(ABORTS):
             _leave_early(target, f"gone-{k:03d}")
         for k in range(STOPPED):
             _stop_at_a_word(target, f"stopped-{k:03d}", k)
-        rows += load.send(target, _asks("again", half), CONNECTIONS, 1, _nothing)
+        rows += load.send(target, _asks("again", half), CONNECTIONS, 1, nothing)
         time.sleep(0.5)
     return rows
 
@@ -209,21 +203,6 @@ def _wait_until_up(service: Service, port: int) -> None:
         if service.process.poll() is not None or time.monotonic() > deadline:
             raise SystemExit(f"The server did not come up: read {service.folder}/server.log")
         time.sleep(0.2)
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _nothing() -> None:
-    pass
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

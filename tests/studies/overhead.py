@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from teller_core.collect.windows.control import Window, ask, close
 from teller_core.lab.model import tiny_model
+from tests.studies.engines import say
 from tests.studies.side_by_side import Run, Server, busy, cpu, events, inside, run, serve, wait_until_up
 
 LONG_WINDOW_PAIRS, SHORT_WINDOWS = 6, 12
@@ -40,7 +41,7 @@ def main(given: argparse.Namespace) -> None:
         with serve(given, model, None) as plain, serve(given, model, folder / "bundle") as recorded:
             for server in (plain, recorded):
                 wait_until_up(server)
-            _say("both servers are up")
+            say("both servers are up")
             for server in (plain, recorded) * 3:
                 run(server, 0)
             _measure_pairs(given.pairs, plain, recorded)
@@ -57,8 +58,8 @@ def _measure_pairs(pairs: int, plain: Server, recorded: Server) -> None:
         made = {id(server): run(server, pair) for server in order}
         runs.append((made[id(plain)], made[id(recorded)]))
         if pair % 10 == 9:
-            _say(f"pair {pair + 1} of {pairs}")
-    _say(
+            say(f"pair {pair + 1} of {pairs}")
+    say(
         f"\n| {len(runs)} alternated pairs | plain | recorded | ratio | 95 % upper bound |\n| --- | --- | --- | --- | --- |"
     )
     _row("CPU ms a token, recorder included", runs, lambda run: run.a_token)
@@ -68,7 +69,7 @@ def _measure_pairs(pairs: int, plain: Server, recorded: Server) -> None:
     _row("ITL p50 ms", runs, lambda run: _quantile(run.itl_ms, 0.5))
     _row("ITL p99 ms", runs, lambda run: _quantile(run.itl_ms, 0.99))
     rates = [statistics.median(run.rate for run in side) for side in zip(*runs, strict=True)]
-    _say(f"Tokens a second, median: plain {rates[0]:.0f}, recorded {rates[1]:.0f}")
+    say(f"Tokens a second, median: plain {rates[0]:.0f}, recorded {rates[1]:.0f}")
 
 
 def _measure_inside(recorded: Server) -> None:
@@ -80,11 +81,11 @@ def _measure_inside(recorded: Server) -> None:
     service = service_after[0] - service_before[0]
     parts = {name: after[name] - before[name] for name in after}
     parts["recording process"] = service_after[1] - service_before[1]
-    _say(
+    say(
         f"\n| CPU inside the recorder, {INSIDE_S:g} s under load | of the service's | of one core |\n| --- | --- | --- |"
     )
     for name, ns in (*parts.items(), ("all", sum(parts.values()))):
-        _say(f"| {name} | {ns / service:.2%} | {ns / INSIDE_S / 1e9:.2%} |")
+        say(f"| {name} | {ns / service:.2%} | {ns / INSIDE_S / 1e9:.2%} |")
 
 
 def _measure_long_windows(recorded: Server) -> None:
@@ -101,7 +102,7 @@ def _measure_long_windows(recorded: Server) -> None:
         close(cap)
         _until(lambda begun=begun: events(cap, "profile_stop", begun))
         time.sleep(1.0)  # what runs beside the stop is over
-    _say(
+    say(
         f"\n| {len(runs)} loads in a window | without | inside | ratio | 95 % upper bound |\n| --- | --- | --- | --- | --- |"
     )
     _row("CPU ms a token, recorder included", runs, lambda run: run.a_token)
@@ -120,7 +121,7 @@ def _measure_short_windows(recorded: Server) -> None:
             since = time.time_ns()
             ask(cap, Window(), "call")
             _until(lambda since=since: events(cap, "profile_stop", since))
-            _say(f"window {number + 1} of {SHORT_WINDOWS}")
+            say(f"window {number + 1} of {SHORT_WINDOWS}")
             time.sleep(1.5)
     _tell_windows(cap, begun, rows)
 
@@ -134,7 +135,7 @@ def _tell_windows(cap: Path, begun: int, rows: list[dict[str, Any]]) -> None:
         _longest_wait(rows, stop["begin"] - 10**9, stop["begin"] - 10**9 + stop["t"] - stop["begin"]) for stop in stops
     ]
     ratios = [_step_ratio(steps, starts, stop) for stop in stops]
-    _say(f"\n| {len(stops)} windows of ten steps | median | largest |\n| --- | --- | --- |")
+    say(f"\n| {len(stops)} windows of ten steps | median | largest |\n| --- | --- | --- |")
     for name, values, unit in (
         ("events", [stop["events"] for stop in stops], ""),
         ("starting", [start["cost"] / 1e6 for start in starts], " ms"),
@@ -144,7 +145,7 @@ def _tell_windows(cap: Path, begun: int, rows: list[dict[str, Any]]) -> None:
         ("longest wait for a token in as long a time one second before", quiet, " ms"),
         ("a step inside, of a step in the second before", [ratio for ratio in ratios if ratio], ""),
     ):
-        _say(f"| {name} | {statistics.median(values):.2f}{unit} | {max(values):.2f}{unit} |")
+        say(f"| {name} | {statistics.median(values):.2f}{unit} | {max(values):.2f}{unit} |")
 
 
 def _step_ratio(steps: list[tuple[int, int]], starts: list[dict[str, Any]], stop: dict[str, Any]) -> float | None:
@@ -175,7 +176,7 @@ def _row(name: str, runs: Sequence[tuple[Run, Run]], value: Callable[[Run], floa
     chance = np.random.default_rng(11)
     means = logs[chance.integers(0, len(logs), (BOOTSTRAPS, len(logs)))].mean(1)
     ratio, upper = np.exp(logs.mean()) - 1, np.exp(np.quantile(means, 0.95)) - 1
-    _say(f"| {name} | {np.median(first):.2f} | {np.median(second):.2f} | {ratio:+.1%} | {upper:+.1%} |")
+    say(f"| {name} | {np.median(first):.2f} | {np.median(second):.2f} | {ratio:+.1%} | {upper:+.1%} |")
 
 
 def _until(happened: Callable[[], object], seconds: float = 60.0) -> None:
@@ -188,11 +189,6 @@ def _until(happened: Callable[[], object], seconds: float = 60.0) -> None:
 
 def _quantile(values: Sequence[float], share: float) -> float:
     return float(np.quantile(values, share))
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

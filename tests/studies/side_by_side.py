@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from teller_core.collect.proc import family
 from teller_core.lab import load
+from tests.studies.engines import ENVIRONMENT, free_port, nothing
 
 CONNECTIONS, REQUESTS, WORDS, TOKENS = 4, 16, 30, 64
 START_S = 180.0
@@ -23,14 +23,6 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 VLLM = ("--dtype", "float32", "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "8")
 TRANSFORMERS = ("--continuous-batching", "--attn-implementation", "sdpa", "--cb-num-blocks", "768")
 TRANSFORMERS += ("--cb-max-batch-tokens", "512", "--device", "cpu")
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-}
 NATIVE_THREAD = "teller-nvtx"
 
 
@@ -66,7 +58,7 @@ class Run(NamedTuple):
 @contextlib.contextmanager
 def serve(given: argparse.Namespace, model: Path, bundle: Path | None) -> Generator[Server]:
     """Start a server of ``model``, under the recorder where it is to write a ``bundle``, and stop it."""
-    port = _free_port()
+    port = free_port()
     place = ("--host", "127.0.0.1", "--port", str(port))
     if given.transformers:
         command = [
@@ -109,7 +101,7 @@ def run(server: Server, seed: int) -> Run:
     """Send one load and take what it cost."""
     asks = [load.Ask(f"run-{seed:04}-{number:02}", 0, WORDS + number, TOKENS) for number in range(REQUESTS)]
     before, began = cpu(server), time.monotonic()
-    rows = load.send(server.target, asks, CONNECTIONS, seed, _nothing)
+    rows = load.send(server.target, asks, CONNECTIONS, seed, nothing)
     seconds = time.monotonic() - began
     after = cpu(server)
     if wrong := [row["err"] for row in rows if row["err"]]:
@@ -140,7 +132,7 @@ def _keep_busy(server: Server, number: int, rows: list[dict[str, Any]], ended: t
     count = 0
     while not ended.is_set():
         asks = [load.Ask(f"busy-{number}-{count:05}", 0, WORDS, TOKENS)]
-        rows += load.send(server.target, asks, 1, number * 10_000 + count, _nothing)
+        rows += load.send(server.target, asks, 1, number * 10_000 + count, nothing)
         count += 1
 
 
@@ -205,13 +197,3 @@ def _environment() -> Mapping[str, str]:
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH", "")]))
     return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _nothing() -> None:
-    pass

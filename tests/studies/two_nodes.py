@@ -31,8 +31,8 @@ from teller_core.lab.link import ADDRESSES, DEVICE, Conditions, Link, linked
 from teller_core.lab.model import tiny_model
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from tests.studies.engines import ENVIRONMENT
 from tests.studies.gloo_pair import Told, rebuilt, run_pair
-from tests.studies.identity import ENVIRONMENT
 
 STEPS = 150
 SLOW_MS, DELAY_MS = 30.0, 8.0
