@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from teller_core.collect.cupti.windows import LAYOUT_FILE
 from teller_core.collect.native.variables import injection
@@ -21,8 +21,12 @@ PARTS = ("hooks", "plugin", "nvtx", "cupti", "scopes", "log", "collectives", "sa
 """hooks: scheduler decisions, requests, pauses. plugin: vLLM's own statistics. nvtx, cupti: ranges and GPU records. scopes, log:
 vLLM's NVTX scopes and its log as JSON. collectives: the flight recorder of torch. samples: counters, from outside.
 """
-LOG_CONFIG = "vllm-logging.json"
-LOG_FIELDS = ("created", "process", "processName", "threadName", "levelname", "name", "filename", "lineno", "message")
+LOG_CONFIG = PLUGIN / "teller-logging.json"
+"""vLLM's log as one JSON object a line, with microseconds. vLLM hands the file to uvicorn as well, which gets what it says of its
+own accord.
+"""
+LOG_WRITTEN = "vllm-logging.json"
+"""The same for one capture."""
 OF_LOG = re.compile(r"--(?:(?:log|logging|uvicorn-log)[-_.]|logging$|disable[-_][\w-]*access[-_]log)")
 """Options of vLLM that a configuration of its log would overrule: it takes uvicorn's, too, from the file."""
 NOT_TOLD = "only vLLM has it, which the command does not name"
@@ -102,38 +106,17 @@ def _vllm(cap: Path, inherited: Mapping[str, str], engine: str, added: dict[str,
         if name := next((name for name in taken if name in inherited), None):
             off["log"] = f"{name} is set already: the log stays as it is"
         else:
-            (cap / LOG_CONFIG).write_text(json.dumps(_log_config(inherited), indent=1) + "\n")
-            added["TELLER_VLLM_LOG"] = str(cap / LOG_CONFIG)
+            (cap / LOG_WRITTEN).write_text(json.dumps(_log_config(inherited), indent=1) + "\n")
+            added["TELLER_VLLM_LOG"] = str(cap / LOG_WRITTEN)
 
 
-def _log_config(inherited: Mapping[str, str]) -> dict[str, object]:
-    """The configuration of vLLM's log: one JSON object a line, with microseconds, to where it would have gone. uvicorn gets its
-    own from the same file: what it says of its own accord.
-    """
+def _log_config(inherited: Mapping[str, str]) -> dict[str, Any]:
+    """LOG_CONFIG, to where the log would have gone and as much of it."""
+    config = json.loads(LOG_CONFIG.read_text("utf-8"))
     level = inherited.get("VLLM_LOGGING_LEVEL") or "INFO"
-    stream = inherited.get("VLLM_LOGGING_STREAM") or "ext://sys.stdout"
-    fields = " ".join(f"%({name}){'f' if name == 'created' else 's'}" for name in LOG_FIELDS)
-    access = '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s'
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {
-            "json": {"class": "pythonjsonlogger.jsonlogger.JsonFormatter", "format": fields},
-            "default": {"()": "uvicorn.logging.DefaultFormatter", "fmt": "%(levelprefix)s %(message)s"},
-            "access": {"()": "uvicorn.logging.AccessFormatter", "fmt": access},
-        },
-        "handlers": {
-            "out": {"class": "logging.StreamHandler", "formatter": "json", "level": level, "stream": stream},
-            "default": {"class": "logging.StreamHandler", "formatter": "default", "stream": "ext://sys.stderr"},
-            "access": {"class": "logging.StreamHandler", "formatter": "access", "stream": "ext://sys.stdout"},
-        },
-        "loggers": {
-            "vllm": {"handlers": ["out"], "level": level, "propagate": False},
-            "uvicorn": {"handlers": ["default"], "level": "INFO", "propagate": False},
-            "uvicorn.error": {"level": "INFO"},
-            "uvicorn.access": {"handlers": ["access"], "level": "INFO", "propagate": False},
-        },
-    }
+    config["handlers"]["out"]["level"] = config["loggers"]["vllm"]["level"] = level
+    config["handlers"]["out"]["stream"] = inherited.get("VLLM_LOGGING_STREAM") or "ext://sys.stdout"
+    return config
 
 
 def _native(cap: Path, inherited: Mapping[str, str], added: dict[str, str], off: dict[str, str]) -> None:

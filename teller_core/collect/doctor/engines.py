@@ -6,11 +6,10 @@ from pathlib import Path
 
 from teller_core.collect.doctor.checks import no, partly, yes
 from teller_core.collect.doctor.served import Served
+from teller_core.collect.environment import PLUGIN
 from teller_core.data.report_recording import DoctorCheck
 
 COLLECT = Path(__file__).parent.parent
-PLUGIN = COLLECT / "plugin"
-LOG_CONFIG = PLUGIN / "teller-logging.json"
 TESTED_IN = {
     "vllm": COLLECT / "shim" / "teller_shim_vllm.py",
     "transformers": COLLECT / "shim" / "teller_shim_transformers.py",

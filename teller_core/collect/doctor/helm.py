@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from teller_core.collect.doctor.engines import LOG_CONFIG, PLUGIN
+from teller_core.collect.environment import LOG_CONFIG, PLUGIN
 from teller_core.data.report_recording import RecipeReport
 
 MOUNT = Path("/etc/teller")

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from teller_core.collect.doctor.engines import LOG_CONFIG, PLUGIN, tested
+from teller_core.collect.doctor.engines import tested
 from teller_core.collect.doctor.helm import RECORDS as INSIDE
 from teller_core.collect.doctor.helm import values
+from teller_core.collect.environment import LOG_CONFIG, PLUGIN
 from teller_core.collect.ring import MOST_MB
 from teller_core.data.report_recording import DoctorReport, RecipeFile, RecipeReport
 from teller_core.errors import InputError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from teller_core.calls import PARTS as CALLED
-from teller_core.collect.environment import LOG_CONFIG, PARTS, PLUGIN, SHIM, environment
+from teller_core.collect.environment import LOG_WRITTEN, PARTS, PLUGIN, SHIM, environment
 from teller_core.collect.output import log_line
 
 BOUNDS = (1000, 60)
@@ -98,7 +98,7 @@ def test_switches_of_vllm_are_turned_only_where_the_packages_are_that_they_need(
     done = subprocess.run(
         command, env={**made.variables, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     )
-    expected = [str(tmp_path / "cap" / LOG_CONFIG), "1"] if there else [None, None]
+    expected = [str(tmp_path / "cap" / LOG_WRITTEN), "1"] if there else [None, None]
     assert done.stdout == f"{expected}\n"
 
 
@@ -109,7 +109,7 @@ def _folder(cap: Path) -> dict[str, str]:
 
 def test_the_configuration_of_the_log_is_one_that_python_takes(tmp_path: Path) -> None:
     environment(tmp_path, {"VLLM_LOGGING_LEVEL": "DEBUG"}, "vllm", BOUNDS, without=NATIVE)
-    config = json.loads((tmp_path / LOG_CONFIG).read_text())
+    config = json.loads((tmp_path / LOG_WRITTEN).read_text())
     assert config["formatters"]["json"].pop("class") == "pythonjsonlogger.jsonlogger.JsonFormatter"
     uvicorns = {name: config["loggers"].pop(name) for name in ("uvicorn", "uvicorn.error", "uvicorn.access")}
     own = pytest.importorskip("uvicorn.config").LOGGING_CONFIG

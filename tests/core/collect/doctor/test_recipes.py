@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from teller_core.cli import main
-from teller_core.collect.doctor.engines import LOG_CONFIG, PLUGIN
 from teller_core.collect.doctor.recipes import ENGINES, Door, recipe
+from teller_core.collect.environment import LOG_CONFIG, PLUGIN
 from teller_core.data.report_recording import DoctorReport, RecipeReport
 from teller_core.errors import InputError
 from teller_core.tell.layout import Style
@@ -48,6 +48,10 @@ def test_what_was_never_run_says_so() -> None:
 def test_the_configuration_of_the_log_has_microseconds_and_the_process() -> None:
     config = json.loads(LOG_CONFIG.read_text())
     assert "%(created)f %(process)s" in config["formatters"]["json"]["format"]
+
+
+def test_the_configuration_of_the_log_leaves_uvicorn_its_lines() -> None:
+    assert {"uvicorn", "uvicorn.access"} <= json.loads(LOG_CONFIG.read_text())["loggers"].keys()
 
 
 def test_values_of_the_chart_mount_every_file_of_the_plugin_where_it_is_looked_for() -> None:
