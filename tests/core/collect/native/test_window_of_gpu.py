@@ -2,14 +2,18 @@
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import teller_core.collect
+from teller_core.collect.bundle import record
 from teller_core.collect.cupti.footers import outcomes
+from teller_core.collect.doctor.after import examine_recording
 from teller_core.collect.windows.control import Window, ask, close
+from teller_core.collect.windows.triggers import Plan
 from tests.core.collect.native.test_cupti import HERE, Run, built, fake, found_in, run
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
@@ -174,3 +178,31 @@ def test_stalls_are_read_from_the_footer_and_nonsense_is_none(
     head = data[: at - 4] + len(text).to_bytes(4, "little")
     path.write_bytes(head + text)
     assert [(pause.start, pause.dur) for pause in found_in(tmp_path).pauses] == pauses
+
+
+def test_a_capture_opens_windows_on_the_gpu_by_its_plan_and_tells_what_came_of_them(fake: Path, tmp_path: Path) -> None:
+    program = """
+import ctypes, os, sys, time
+fake, ours = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
+from tests.core.collect.native.records import feed, sizes, step_of_two_launches
+sizes(fake)
+ours.InitializeInjection()
+end, step = time.monotonic() + 20, 0
+while ours.teller_windows_ended() < 1 and time.monotonic() < end:
+    step += 1
+    ours.teller_step(ctypes.c_uint64(step))
+    feed(fake, step_of_two_launches(time.time_ns(), 2 * step, step, 9))
+    ours.teller_step_end()
+    time.sleep(0.01)
+"""
+    plan = Plan(at_seconds=(0.2,), window=Window(5, 4))
+    bundle = tmp_path / "bundle"
+    variables = {"PYTHONPATH": str(HERE.parents[3])}
+    command = [sys.executable, "-c", program, str(fake)]
+    with record(command, bundle, variables, plan=plan, without=["hooks", "plugin", "samples"]) as service:
+        service.process.wait(30)
+    about = json.loads((bundle / "bundle.json").read_text())
+    assert [(row["reason"], row["steps"]) for row in about["windows"]] == [("time", 4)]
+    (window,) = about["gpu_windows"]
+    assert window["reason"] == "steps" and window["kernels"] >= 8 and window["file"].endswith("-1.bin")
+    assert "GPU windows" in {check.part for check in examine_recording(bundle).checks if check.state == "yes"}
