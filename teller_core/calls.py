@@ -136,7 +136,10 @@ def _running(add: Callable[..., Parser]) -> None:
     serve = add("serve", "run the MCP server over stdio")
     serve.add_argument("--root", type=Path, action="append", default=[], metavar="FOLDER", help="what may be imported")
     serve.add_argument(
-        "--allow-capture", type=Path, metavar="PROFILES", help="a file that says what may be recorded (default: nothing)"
+        "--allow-capture",
+        type=Path,
+        metavar="PROFILES",
+        help="a file that says what may be recorded (default: nothing)",
     )
     demo = add("demo", "break a real service, and find out why it was slow")
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")

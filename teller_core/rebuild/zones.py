@@ -3,8 +3,7 @@
 A text log stamps wall time without a zone; its reader takes it for UTC (``FileRead.clock`` ``wall``). Zones differ by
 quarters of an hour, so one event known on the Unix clock as well tells the zone: a request's lines lie inside its caller's
 wait, near its decisions, a line about a step has the time that the engine counted, or it stands in a second file that has the
-Unix time. Without such evidence the lines stay on
-their own clock and time nothing but themselves.
+Unix time. Without such evidence the lines stay on their own clock and time nothing but themselves.
 """
 
 from collections import Counter, defaultdict
@@ -23,11 +22,10 @@ NEAR_NS = 60 * 10**9
 """An event and its line on another clock lie closer than this, whatever the zone."""
 AGREE = 0.9
 """Share of the pairs that must tell one zone."""
-
-
 MANY = 50_000
 """Lines of wall-clock files, and of others, that are compared by their text."""
 TWICE = -1
+"""Stands for the position of a text that returns."""
 
 
 class _Pair(NamedTuple):

@@ -6,10 +6,9 @@ from pydantic import Field
 
 from teller_core.data.report_recording import JobReport
 from teller_mcp.answers import JobsAnswer, NextCall, short, then
+from teller_mcp.captures import BUSY
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.tools.capture_trace import of
-
-STATES = ("starting", "recording", "ending", "importing")
 
 
 def job(
@@ -32,7 +31,7 @@ def job(
 def _next(found: JobReport | None) -> list[NextCall]:
     if found is None:
         return [then("capture_trace", "see what may be recorded")]
-    if found.state in STATES:
+    if found.state in BUSY:
         return [then("job", "wait for it", id=found.id, wait_s=20)]
     if found.capture is None:
         return [then("capture_trace", "see what may be recorded")]

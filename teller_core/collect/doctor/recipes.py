@@ -17,7 +17,6 @@ from teller_core.data.report_recording import DoctorReport, RecipeFile, RecipeRe
 from teller_core.errors import InputError
 
 Door = Literal["plugin", "flags"]
-ENGINES = ("vllm", "sglang", "transformers")
 TIERS = {"T1": 1, "T2": 2}
 RECORDS = Path("teller-records")
 COLLECTOR = "http://127.0.0.1:4318/v1/traces"
@@ -197,3 +196,4 @@ _MAKERS: Mapping[str, Callable[[int, Door, Path], RecipeReport]] = {
     "sglang": _sglang,
     "transformers": _transformers,
 }
+ENGINES = tuple(_MAKERS)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.cli import main
+from teller_core.calls import parser
+from teller_core.cli import VERBS, main
 from teller_core.collect.doctor.recipes import ENGINES, Door, recipe
 from teller_core.collect.environment import LOG_CONFIG, PLUGIN
 from teller_core.data.report_recording import DoctorReport, RecipeReport
@@ -21,6 +22,11 @@ def made(engine: str, tier: str, door: Door = "plugin", *, helm: bool = False) -
     found = recipe(engine, tier, door, Path("records"), helm=helm).recipe
     assert found is not None
     return found
+
+
+def test_the_command_line_offers_every_engine_that_has_a_recipe() -> None:
+    for engine in ENGINES:
+        assert parser(VERBS).parse_args(["doctor", "--print", engine]).engine == engine
 
 
 @pytest.mark.parametrize("engine", ENGINES)
