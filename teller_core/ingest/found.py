@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from teller_core.data.records import Process, Records
 from teller_core.data.trace import Trace
+from teller_core.ingest.recorder.nvtx_pieces import Piece
 
 Progress = Callable[[int], None]
 """Called now and then with the bytes of the file read so far."""
@@ -43,6 +44,8 @@ class Found(Records):
     """One for each process that the file recorded."""
     processes: list[Process] = field(default_factory=list[Process])
     """Processes whose role or rank the file tells."""
+    piece: Piece | None = None
+    """Sides of ranges whose other sides lie in other files of the same process."""
 
 
 Read = Callable[[Path, Place, Progress | None], Found]

@@ -11,6 +11,7 @@ from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import LARGEST
 from teller_core.ingest.found import Found
 from teller_core.ingest.recorder import engine_stats
+from teller_core.ingest.recorder.nvtx_pieces import Piece, joined
 from teller_core.ingest.roles import with_roles
 from teller_core.ingest.rotation import Logs
 from teller_core.ingest.told_twice import iterations_joined, spans_joined
@@ -30,6 +31,7 @@ class Gathered:
     times: list[int] = field(default_factory=list[int])
     """Unix ns: one of each file that has any."""
     logs: Logs = field(init=False)
+    pieces: list[tuple[int, Piece]] = field(default_factory=list[tuple[int, Piece]])
 
     def __post_init__(self) -> None:
         self.logs = Logs(self.recording.lines)
@@ -51,6 +53,7 @@ class Gathered:
         for kind in ROWS:
             getattr(recording, kind).extend(getattr(moved, kind))
         self.processes += found.processes
+        self.pieces += [(position, found.piece)] if found.piece else []
         self.redactions += found.redactions
         if found.engine:
             self.engines[found.engine] += 1
@@ -61,8 +64,11 @@ class Gathered:
         return sorted(self.times)[len(self.times) // 2] if self.times else 0
 
     def finish(self) -> Recording:
-        """The recording, with one role for every process and nothing told twice."""
+        """The recording, with one role for every process and nothing told twice. Ranges that lie in several files are traces
+        behind all others.
+        """
         recording = self.recording
+        recording.traces += joined(self.pieces, recording.files)
         with_roles(recording, self.processes)
         whole = self.logs.whole
         file_of = (

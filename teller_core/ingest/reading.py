@@ -120,7 +120,13 @@ def _read(group: Group, nest: Nest | None, progress: Tell | None, how: How) -> R
                 bar.of(at)(bar.sizes[at])
                 trees += read.trees
     check_unchanged(group)
-    return Reading(gathered.finish(), trees)
+    recording = gathered.finish()
+    if nest is not None:
+        for at in range(len(trees), len(recording.traces)):
+            position, trace = recording.traces[at]
+            trees.append(nest(trace))
+            recording.traces[at] = position, trees[-1].trace
+    return Reading(recording, trees)
 
 
 def _ordered(formats: dict[Path, str], places: dict[Path, Path]) -> dict[Path, str]:

@@ -3,7 +3,8 @@
 ``B``, ``E`` push and pop of a thread in a domain; ``S``, ``F`` start and end of a range with an id; ``I`` a mark: each with
 monotonic ns, thread, domain, name, category, payload, id. ``T`` thread and ``K`` category names. ``A`` an anchor: monotonic
 ns, Unix ns, pid; five a second while there is something to write, so that the steering of the system's clock is followed.
-``L`` what the library had to let go: monotonic ns, what, how many.
+``L`` what the library had to let go: monotonic ns, what, how many. A process may have several files, ``nvtx-PID-NNNN.tsv``, each
+with its own anchors and names; a range may begin in one and end in the next.
 """
 
 import json
@@ -21,6 +22,7 @@ from teller_core.ingest.decimals import LARGEST, whole
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import file_lines, text_of
+from teller_core.ingest.recorder.nvtx_pieces import MOST, Loose, Piece, piece_of
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "nvtx_tsv"
@@ -53,6 +55,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
     Problems: ``bad_line``, ``unmatched_pop``, ``unmatched_push`` (still open at the end), ``unmatched_range``,
     ``clock_jump`` (anchors that disagree), ``time_over_int64``, ``recorder_lost``. Errors: FormatError without any anchor.
+    What is unmatched in one of several files of a process is handed on as well, to be joined with that of the others.
     """
     found = Found()
     anchors: list[tuple[int, int]] = []
@@ -86,7 +89,10 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
             path.name, "it holds no clock anchor", "Record it again: it was cut before its first line ended"
         )
     found.processes.append(Process(place.host, pid))
-    _trace(found, ranges, anchors, names, Origin("nvtx", "unix", host=place.host or None, pid=pid))
+    origin = Origin("nvtx", "unix", host=place.host or None, pid=pid)
+    _trace(found, ranges, anchors, names, origin)
+    if (number := piece_of(path)) is not None:
+        found.piece = _piece(number, ranges, anchors, names, origin)
     return found
 
 
@@ -113,6 +119,8 @@ class _Ranges:
         self.started: dict[tuple[str, str], tuple[int, int, list[str]]] = {}
         self.categories: dict[tuple[str, str], str] = {}
         self.done: list[Range] = []
+        self.ends: list[tuple[str, int, int, list[str]]] = []
+        """Without a beginning, in their order: kind, monotonic ns, thread, fields. MOST of them at most."""
 
     def add(self, fields: list[str], time: int, thread: int) -> None:
         kind, domain = fields[0], fields[3]
@@ -120,6 +128,8 @@ class _Ranges:
             self.pushed.setdefault((thread, domain), []).append((time, fields))
         elif kind == "E":
             stack = self.pushed.get((thread, domain))
+            if not stack:
+                self._loose("push_pop", time, thread, fields)
             self._end(stack.pop() if stack else None, time, thread, "push_pop", "unmatched_pop")
         elif kind == "S":
             if (domain, fields[7]) in self.started:
@@ -127,6 +137,8 @@ class _Ranges:
             self.started[domain, fields[7]] = (time, thread, fields)
         elif kind == "F":
             began = self.started.pop((domain, fields[7]), None)
+            if began is None:
+                self._loose("start_end", time, thread, fields)
             entry = None if began is None else (began[0], began[2])
             self._end(entry, time, thread if began is None else began[1], "start_end", "unmatched_range")
         else:
@@ -142,6 +154,17 @@ class _Ranges:
     def _keep(self, fields: list[str], start: int, stop: int, thread: int, kind: str) -> None:
         self.found.kept += 1
         self.done.append(Range(start, stop, thread, fields[3], fields[4], fields[5], fields[6], kind))
+
+    def _loose(self, kind: str, time: int, thread: int, fields: list[str]) -> None:
+        if len(self.ends) < MOST:
+            self.ends.append((kind, time, thread, fields))
+
+    def begins(self) -> list[tuple[str, int, int, list[str]]]:
+        """What never ended, as ``ends``; those of one thread in their order."""
+        pushed = [
+            ("push_pop", time, thread, fields) for (thread, _), stack in self.pushed.items() for time, fields in stack
+        ]
+        return [*pushed, *(("start_end", *told) for told in self.started.values())][:MOST]
 
     def close(self) -> None:
         """Count what never ended."""
@@ -165,11 +188,8 @@ def _trace(
             found.kept -= 1
             found.problems["time_over_int64"] += 1
             continue
-        said = {"domain": text_of(item.domain, 64), "category": ranges.categories.get((item.domain, item.category), "")}
-        said |= {"payload": item.payload[:20] if item.payload != "0" else "", "thread": names.get(item.thread, "")}
-        layer = Layer.COMMUNICATION if item.domain == "NCCL" else Layer.ENGINE
+        layer, argument = _said(item.domain, item.category, item.payload, names.get(item.thread, ""), ranges)
         lane = Lane(str(origin.pid), str(item.thread), False)
-        kept = {key: value for key, value in said.items() if value}
         rows.add(
             begin,
             max(0, end - begin),
@@ -177,9 +197,38 @@ def _trace(
             lane,
             category=item.kind,
             layer=layer,
-            argument=json.dumps(kept, sort_keys=True) if kept else "",
+            argument=argument,
         )
     found.traces += rows.traces(origin, by_start=True)
+
+
+def _said(domain: str, category: str, payload: str, thread: str, ranges: _Ranges) -> tuple[Layer, str]:
+    """The layer of a range, and what is told besides its name as JSON."""
+    said = {"domain": text_of(domain, 64), "category": ranges.categories.get((domain, category), "")}
+    said |= {"payload": payload[:20] if payload != "0" else "", "thread": thread}
+    kept = {key: value for key, value in said.items() if value}
+    return (
+        Layer.COMMUNICATION if domain == "NCCL" else Layer.ENGINE,
+        json.dumps(kept, sort_keys=True) if kept else "",
+    )
+
+
+def _piece(
+    number: int, ranges: _Ranges, anchors: list[tuple[int, int]], names: dict[int, str], origin: Origin
+) -> Piece:
+    """What the file holds one side of."""
+
+    def loose(some: list[tuple[str, int, int, list[str]]]) -> list[Loose]:
+        found: list[Loose] = []
+        times = unix(np.array([time for _, time, _, _ in some], dtype=np.int64), anchors).tolist()
+        for (kind, _, thread, fields), time in zip(some, times, strict=True):
+            key = (fields[3], str(thread)) if kind == "push_pop" else (fields[3], fields[7])
+            layer, said = _said(fields[3], fields[5], fields[6], names.get(thread, ""), ranges)
+            if abs(time) < LARGEST:
+                found.append(Loose(kind, key, time, text_of(fields[4], 256), str(thread), layer, said))
+        return found
+
+    return Piece(number, origin, loose(ranges.ends), loose(ranges.begins()))
 
 
 def unix(times: Int64, anchors: list[tuple[int, int]]) -> Int64:
