@@ -133,10 +133,10 @@ def switches(pid: int, thread: int) -> tuple[int, int]:
 
 def io(text: str) -> Iterator[Reading]:
     """Bytes that a process caused to be read from and written to storage, and its write calls, of its /proc/PID/io."""
-    words = text.split()
-    for name, field in (("read_bytes", "read_bytes:"), ("write_bytes", "write_bytes:"), ("write_calls", "syscw:")):
-        if field in words:
-            yield Reading(name, int(words[words.index(field) + 1]))
+    for name, field in (("write_calls", "syscw:"), ("read_bytes", "\nread_bytes:"), ("write_bytes", "\nwrite_bytes:")):
+        value = text.partition(field)[2].partition("\n")[0]
+        if value:
+            yield Reading(name, int(value))
 
 
 def groups(pid: int) -> tuple[str, ...]:
@@ -165,6 +165,11 @@ def throttling(inside: tuple[str, ...], read: Callable[[str], str]) -> Iterator[
     if known:
         yield Reading("cgroup_throttled_periods", periods)
         yield Reading("cgroup_throttled_us", micros)
+
+
+def limited(inside: tuple[str, ...], read: Callable[[str], str]) -> bool:
+    """Whether any of the control groups has, or had, a quota: only then periods are counted."""
+    return any(_fields(read(f"{group}/cpu.stat")).get("nr_periods", 0) > 0 for group in inside)
 
 
 def group_pressure(inside: tuple[str, ...], read: Callable[[str], str]) -> Iterator[Reading]:

@@ -34,13 +34,18 @@ Pair = tuple[int, int]
 
 @dataclass
 class _Member:
-    """One process: (run, waited) of its threads and of those that ended, which of them move, its control groups."""
+    """One process: (run, waited) of its threads, which of them move, the sums of all that it ever had, its control groups."""
 
+    io: str
+    """Where its input and output are counted."""
+    files: dict[int, str] = field(default_factory=dict[int, str])
+    """Where each of its threads is counted."""
     threads: dict[int, Pair] = field(default_factory=dict[int, Pair])
     moving: set[int] = field(default_factory=set[int])
     before: dict[int, Pair] = field(default_factory=dict[int, Pair])
     switches: dict[int, Pair] = field(default_factory=dict[int, Pair])
-    ended: Pair = (0, 0)
+    ran: int = 0
+    waited: int = 0
     ended_switches: Pair = (0, 0)
     count: int = 0
     ticks: int = 0
@@ -58,6 +63,10 @@ class Sampler:
         self._kept = proc.Kept(MOST_OPEN)
         self._members: dict[int, _Member] = {}
         self._values: dict[tuple[int, int, str], int] = {}
+        self._texts: dict[str, str] = {}
+        """By its path, what a file said last: what says the same again is not looked at."""
+        self._limited: set[tuple[str, ...]] = set()
+        """Control groups with a quota."""
         self._lines: list[str] = []
         self._turn = 0
         self._quick = True
@@ -66,13 +75,14 @@ class Sampler:
         """Read and write everything that is due."""
         if self._file.is_full():
             self._values.clear()  # a piece stands alone: what it does not say has to be looked for in no other
+            self._texts.clear()
             self._file.turn()
         slow = last or self._turn % SLOW_EVERY == 0
         if slow:
             self._look_for_members()
         for pid, member in self._members.items():
             self._process(pid, member, slow, last)
-        self._groups()
+        self._groups(slow)
         self._machine(slow)
         self._file.write(self._lines)
         self._lines = []
@@ -91,7 +101,8 @@ class Sampler:
             self._forget(pid, self._members.pop(pid))
         for pid in living:
             if pid not in self._members:
-                self._members[pid] = _Member(groups=proc.groups(pid))
+                self._members[pid] = _Member(f"{proc.PROC}/{pid}/io", groups=proc.groups(pid))
+                self._texts.clear()  # what is told of every member is to be told of this one too
             elif self._turn % GROUPS_EVERY == 0:
                 self._members[pid].groups = proc.groups(pid)
 
@@ -110,19 +121,35 @@ class Sampler:
             return
         for thread in member.threads if slow else member.moving:
             self._thread(now, pid, member, thread)
-        run, waited = _sums(member.ended, member.threads)
-        self._say(now, pid, "run_ns", run)
-        self._say(now, pid, "run_queue_wait_ns", waited)
+        self._say(now, pid, "run_ns", member.ran)
+        self._say(now, pid, "run_queue_wait_ns", member.waited)
         if slow:
             self._second(now, pid, member)
-        self._say_all(now, pid, proc.io(self._kept.read(f"{proc.PROC}/{pid}/io")))
+        if text := self._news(member.io):
+            self._say_all(now, pid, proc.io(text))
+
+    def _news(self, path: str) -> str:
+        """What the file says, or nothing where it says what it said before."""
+        text = self._kept.read(path)
+        if self._texts.get(path) == text:
+            return ""
+        self._texts[path] = text
+        return text
 
     def _thread(self, now: int, pid: int, member: _Member, thread: int) -> None:
-        moved = proc.ran(self._kept.read(proc.schedstat(pid, thread)))
+        path = member.files[thread]
+        text = self._kept.read(path)
+        if self._texts.get(path) == text:
+            return
+        moved = proc.ran(text)
         if moved is None:  # it has ended, and another may have begun: they are listed at the next turn
             member.count = -1
             return
+        self._texts[path] = text
+        before = member.threads[thread]
         member.threads[thread] = moved
+        member.ran += moved[0] - before[0]
+        member.waited += moved[1] - before[1]
         self._say(now, pid, "run_ns", moved[0], thread)
         self._say(now, pid, "run_queue_wait_ns", moved[1], thread)
 
@@ -131,12 +158,13 @@ class Sampler:
         living = set(proc.thread_ids(pid))
         for thread in living - member.threads.keys():
             member.threads[thread] = (0, 0)
+            member.files[thread] = proc.schedstat(pid, thread)
             member.moving.add(thread)
         for thread in member.threads.keys() - living if living else ():
             member.moving.discard(thread)
-            member.ended = _sums(member.ended, {thread: member.threads.pop(thread)})
+            del member.threads[thread]
             member.ended_switches = _sums(member.ended_switches, {thread: member.switches.pop(thread, (0, 0))})
-            self._kept.forget(proc.schedstat(pid, thread))
+            self._close(member.files.pop(thread))
             for name in ("run_ns", "run_queue_wait_ns"):
                 self._values.pop((pid, thread, name), None)
 
@@ -152,22 +180,25 @@ class Sampler:
         self._say(now, pid, "voluntary_switches", own)
         self._say(now, pid, "involuntary_switches", forced)
 
-    def _groups(self) -> None:
-        """Throttling and pressure, read once a group and said of each of its processes."""
+    def _groups(self, slow: bool) -> None:
+        """Throttling and pressure, read once a group and said of each of its processes. Where no group has a quota, whether one
+        got it is looked for where it is ``slow``.
+        """
         read: dict[tuple[str, ...], list[proc.Reading]] = {}
         now = time.time_ns()
         for pid, member in self._members.items():
             if (found := read.get(member.groups)) is None:
-                found = [
-                    *proc.throttling(member.groups, self._kept.read),
-                    *proc.group_pressure(member.groups, self._kept.read),
-                ]
+                found = [*proc.group_pressure(member.groups, self._news)]
+                if slow or member.groups in self._limited:
+                    found += proc.throttling(member.groups, self._kept.read)
+                    limited = proc.limited(member.groups, self._kept.read)
+                    (self._limited.add if limited else self._limited.discard)(member.groups)
                 read[member.groups] = found
             self._say_all(now, pid, found)
 
     def _machine(self, slow: bool) -> None:
         now = time.time_ns()
-        self._say_all(now, 0, proc.pressure(self._kept.read))
+        self._say_all(now, 0, proc.pressure(self._news))
         if slow or self._quick:
             began = time.perf_counter_ns()
             self._say_all(now, 0, proc.processors(self._kept.read))
@@ -185,11 +216,14 @@ class Sampler:
             self._lines.append(f'{{"t":{now},"pid":{pid},"name":"{name}","value":{value}{end}')
 
     def _forget(self, pid: int, member: _Member) -> None:
-        for thread in member.threads:
-            self._kept.forget(proc.schedstat(pid, thread))
-        self._kept.forget(f"{proc.PROC}/{pid}/io")
+        for path in (member.io, *member.files.values()):
+            self._close(path)
         for key in [key for key in self._values if key[0] == pid]:
             del self._values[key]
+
+    def _close(self, path: str) -> None:
+        self._kept.forget(path)
+        self._texts.pop(path, None)
 
 
 def _sums(before: Pair, counted: Mapping[int, Pair]) -> Pair:

@@ -28,12 +28,16 @@ class TellerStats(StatLoggerBase):
         self.writer = guarded("open", _writer, vllm_config) if os.environ.get("TELLER_CAPTURE_DIR") else None
 
     def record(self, scheduler_stats=None, iteration_stats=None, *_, **named):
-        """Keep what was counted. Called by vLLM once a step, in its event loop."""
-        if self.writer is None or self.pid != os.getpid():
+        """Keep what was counted. Called by vLLM once a step, in its event loop, with objects made for this step: nothing of it
+        changes any more, so rows are made of it when they are written.
+        """
+        writer = self.writer
+        if writer is None or self.pid != os.getpid():
             return
-        began = time.thread_time_ns()
-        guarded("record", self._keep, scheduler_stats, iteration_stats, named.get("engine_idx", self.engine))
-        self.writer.spent(time.thread_time_ns() - began)
+        began = writer.begin()
+        writer.add(self._rows, time.time_ns(), scheduler_stats, iteration_stats, named.get("engine_idx", self.engine))
+        if began:
+            writer.spent(began)
 
     def log_engine_initialized(self):
         """Nothing to do: the engine is told of when the file is begun."""
@@ -41,13 +45,11 @@ class TellerStats(StatLoggerBase):
     def log(self):
         """Nothing to do: the writer has a clock of its own."""
 
-    def _keep(self, scheduler, iteration, engine):
-        now = time.time_ns()
-        self.writer.add(self.rows.step(scheduler, iteration, engine, now))
-        for finished in self.rows.finished(iteration, engine, now):
-            self.writer.add(finished)
+    def _rows(self, now, scheduler, iteration, engine):
+        yield self.rows.step(scheduler, iteration, engine, now)
+        yield from self.rows.finished(iteration, engine, now)
         if self.rows.missing:
-            self.writer.add(self.rows.absent(now))
+            yield self.rows.absent(now)
 
 
 def _writer(config):

@@ -6,6 +6,7 @@ refuses costs lines, which are counted; it never costs the program anything.
 """
 
 import atexit
+import itertools
 import json
 import os
 import threading
@@ -16,7 +17,10 @@ EVERY_S = 0.25
 SEGMENTS = 8
 MOST_BYTES = 64 << 20
 """About 200,000 steps: half an hour of a busy engine."""
-MOST_PENDING = 100_000
+MOST_PENDING = 20_000
+"""Steps that wait to be written: a few minutes of them, kilobytes each."""
+TIMED = 11
+"""One call in so many is timed. It is no even number: whoever calls in turns would be timed in one of them alone."""
 COST_EVERY_NS = 1_000_000_000
 AT_ONCE = 32
 """Rows made text in one go: the program's own threads get the interpreter in between."""
@@ -45,52 +49,73 @@ class Writer:
         self.rows = deque()
         self.kept = deque()
         self.fd = None
-        self.size = self.began = self.lost = self.dropped = self.calls = self.inside = self.thread_ns = 0
+        self.size = self.began = self.lost = self.dropped = self.timed = self.inside = self.thread_ns = 0
+        self.calls = itertools.count(1)
+        self.looked = 0
         self.told = (0, 0)
+        self.resting = False
         self.torn = False
         self.wake = threading.Event()
         self.writing = threading.Lock()
         threading.Thread(target=self._run, name="teller-stats", daemon=True).start()
         atexit.register(lambda: guarded("end", self.flush, True))
 
-    def add(self, row):
-        """Keep one row."""
+    def add(self, make, *known):
+        """Keep the rows that ``make(*known)`` gives; they are made when they are written."""
         if len(self.rows) >= MOST_PENDING:
             self.lost += 1
             return
-        self.rows.append(row)
-        if not self.wake.is_set():
+        self.rows.append((make, known))
+        if self.resting:
             self.wake.set()
 
-    def spent(self, ns):
-        """Count the processor time that one call took from the program."""
-        self.calls += 1
-        self.inside += ns
+    def begin(self):
+        """Count a call. Thread CPU ns where it is one to be timed, else 0."""
+        if next(self.calls) % TIMED:
+            return 0
+        time.thread_time_ns()  # to fetch the clock's own code is not the call's cost
+        return time.thread_time_ns()
+
+    def spent(self, since):
+        """Count the processor time that one call took from the program since ``begin``."""
+        self.timed += 1
+        self.inside += time.thread_time_ns() - since
 
     def flush(self, last=False):
         """Write what is pending."""
         with self.writing:
             now = time.time_ns()
-            if (last or now - self.told[0] > COST_EVERY_NS) and self.told[1] != self.calls:
-                self.told = (now, self.calls)
-                self.rows.append(self._cost(now))
-            for _ in range(
-                -(-len(self.rows) // AT_ONCE)
-            ):  # not until it is empty: a busy program would not let that be
-                rows = [self.rows.popleft() for _ in range(min(AT_ONCE, len(self.rows)))]
-                self._write("".join(_text(row) + "\n" for row in rows), len(rows), now)
+            some = left = len(self.rows)  # not until it is empty: a busy program would not let that be
+            while left > 0:
+                portion = [self.rows.popleft() for _ in range(min(AT_ONCE, left))]
+                left -= len(portion)
+                lines = [line for make, known in portion for line in guarded("record", _lines, make, known) or ()]
+                self._write("".join(lines), len(lines), now)
+            if last or now - self.told[0] > COST_EVERY_NS:
+                calls = next(self.calls) - 1 - self.looked
+                self.looked += 1  # to look at the counter is to take a number
+                if self.told[1] != calls:
+                    self.told = (now, calls)
+                    self._write(_text(self._cost(now, calls)) + "\n", 1, now)
+        return some > 0
 
     def _run(self):
         while True:
-            self.wake.wait()
-            time.sleep(EVERY_S)
+            self.resting = True
+            if not self.rows:
+                self.wake.wait()
+            self.resting = False
             self.wake.clear()
-            guarded("write", self.flush)
-            self.thread_ns = time.thread_time_ns()
+            busy = True
+            while busy:
+                time.sleep(EVERY_S)
+                busy = guarded("write", self.flush)
+                self.thread_ns = time.thread_time_ns()
 
-    def _cost(self, now):
+    def _cost(self, now, calls):
         """What the plugin itself took so far: in the program's thread, in ours, and what went wrong."""
-        row = {"k": "C", "t": now, "calls": self.calls, "cpu_ns": self.inside, "writer_ns": self.thread_ns}
+        inside = self.inside * calls // self.timed if self.timed else 0
+        row = {"k": "C", "t": now, "calls": calls, "cpu_ns": inside, "writer_ns": self.thread_ns}
         failed = {"%s.%s" % key: count for key, count in list(problems.items())}
         row.update({"errors": failed} if failed else {})
         row.update({"lost": self.lost} if self.lost else {})
@@ -137,6 +162,10 @@ class Writer:
         anchor = [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
         first = json.dumps(dict(self.head, t=now, anchor=anchor, segment=number), default=str) + "\n"
         self.size += os.write(fd, first.encode())
+
+
+def _lines(make, known):
+    return [_text(row) + "\n" for row in make(*known)]
 
 
 def _number(text, otherwise):

@@ -155,7 +155,7 @@ def test_a_daemon_is_still_sampled_when_its_parent_has_ended(tmp_path: Path) -> 
 def test_every_piece_of_a_long_recording_says_all_counters_again(tmp_path: Path) -> None:
     file = Segments(tmp_path, "samples", 8 * 4096, 3600)
     sampler = Sampler(os.getpid(), file)
-    for _ in range(200):
+    for _ in range(600):
         sampler.turn()
     sampler.close()
     pieces = [piece.read_text().splitlines() for piece in sorted(tmp_path.glob("samples*.jsonl"))]
