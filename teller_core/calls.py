@@ -113,6 +113,9 @@ def _recording(add: Callable[..., Parser]) -> None:
         help='open the profiler shortly: "start", "30s", "100 requests", "slow" (a request is); also at SIGUSR1',
     )
     record.add_argument("--window-steps", type=count, default=10, metavar="N", help="steps of a window (default: 10)")
+    record.add_argument(
+        "--window-host", action="store_true", help="operators on the host too, where a window is of the GPU by CUPTI"
+    )
     record.add_argument("--most-mb", type=count, default=512, metavar="N", help="kept on disk (default: 512)")
     record.add_argument("--most-minutes", type=count, default=60, metavar="N", help="kept back to (default: 60)")
     record.add_argument(

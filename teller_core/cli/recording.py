@@ -29,7 +29,7 @@ def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     folder: Path = given.to or Path(time.strftime(f"teller-{engine or Path(given.command[0]).name}-%Y%m%d-%H%M%S"))
     wanted = Wanted(
         bounds=Bounds(given.most_mb << 20, given.most_minutes * 60),
-        plan=plan_of(given.window, Window(steps=given.window_steps)),
+        plan=plan_of(given.window, Window(steps=given.window_steps, host=given.window_host)),
         without=given.without,
         outs=None if given.quiet else (2, 2) if as_json else (1, 2),
         ignored=given.ignored,

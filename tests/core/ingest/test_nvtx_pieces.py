@@ -58,9 +58,9 @@ def _rows(trees: list[Tree]) -> Counter[Row]:
     found: Counter[Row] = Counter()
     for trace in (tree.trace for tree in trees):
         for i in range(len(trace)):
-            lane, arg = trace.lanes[trace.lane[i]], int(trace.arg[i])
+            lane, arg = trace.lanes[int(trace.lane[i])], int(trace.arg[i])
             told = trace.args[arg] if arg >= 0 else ""
-            name, category = trace.names[trace.name[i]], trace.categories[trace.category[i]]
+            name, category = trace.names[int(trace.name[i])], trace.categories[int(trace.category[i])]
             found[name, category, int(trace.start[i]), int(trace.dur[i]), lane.thread, told] += 1
     return found
 
