@@ -4,7 +4,6 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from mcp.types import CallToolResult, ElicitResult, TextContent
 from teller_core.cli import Verbs
 from teller_core.errors import InputError
 from teller_mcp.server import build_server
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Client]
@@ -280,10 +280,3 @@ def test_a_server_that_is_killed_leaves_no_service_behind(tmp_path: Path) -> Non
         server.kill()
     service = Path("/proc") / pid.read_text()
     until(lambda: not service.exists())
-
-
-def until(true: Callable[[], bool]) -> None:
-    late = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < late
-        time.sleep(0.02)

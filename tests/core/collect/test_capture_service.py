@@ -6,20 +6,20 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from teller_core.answers import slow, why
+from teller_core.collect.bundle import events
 from teller_core.lab import load
 from teller_core.lab.model import tiny_model
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from tests.waiting import until
 
 NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "tokenizers", "safetensors")
-START_S = 100.0
 
 
 def _free_port() -> int:
@@ -40,6 +40,7 @@ def test_transformers_serve_is_recorded_as_it_is_and_its_requests_are_answered_f
     serve += ["--device", "cpu", "--host", "127.0.0.1", "--port", str(target.port)]
     command = [sys.executable, "-m", "teller_core.cli", "capture", "--json", "--window", "3 requests"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    cap = tmp_path / "b" / "cap"
     asks = [load.Ask(f"ask-{number:02}", 0.0, 10 + 7 * number, 6) for number in range(8)]
     with subprocess.Popen(
         [*command, "--to", str(tmp_path / "b"), "--", *serve],
@@ -49,14 +50,11 @@ def test_transformers_serve_is_recorded_as_it_is_and_its_requests_are_answered_f
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            deadline = time.monotonic() + START_S
-            while not load.healthy(target.port):
-                assert process.poll() is None and time.monotonic() < deadline
-                time.sleep(0.1)
+            until(lambda: load.healthy(target.port), process)
             rows = load.send(target, asks, 4, 1, lambda: None)
-            time.sleep(1.0)  # the window that the third request asks for has its turn
+            until(lambda: events(cap, "profile_start"), process)  # the window that the third request asks for
             rows += load.send(target, [ask._replace(rid=f"late-{ask.rid}") for ask in asks], 4, 1, lambda: None)
-            time.sleep(0.5)
+            until(lambda: len(events(cap, "request.finished")) == 16, process)
         finally:
             process.terminate()
         out, _ = process.communicate(timeout=60)

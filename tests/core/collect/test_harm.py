@@ -6,15 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
 
 from teller_core.collect.environment import PLUGIN, SHIM
+from teller_core.collect.ring import RESERVE
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from tests.waiting import until
 
 TELLER = [sys.executable, "-m", "teller_core.cli", "capture", "--without", "nvtx", "--without", "cupti"]
 WORK = """
@@ -49,9 +50,8 @@ def test_on_a_full_disk_the_command_prints_on(tmp_path: Path) -> None:
         with _begin(disk / "b", 600) as process:
             assert process.stdout is not None
             assert process.stdout.readline().startswith("line 0 ")
-            while not (disk / "b" / "bundle.json").exists():
-                pass
-            time.sleep(0.3)  # the room is kept at the first sweep
+            log = disk / "b" / "server.log"
+            until(lambda: log.stat().st_blocks * 512 > RESERVE // 2, process)  # room is kept at the first sweep
             with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as filler:
                 while True:
                     filler.write(b"x" * 4096)
@@ -65,7 +65,7 @@ def test_a_folder_that_vanishes_costs_the_recording_and_nothing_else(tmp_path: P
     with _begin(tmp_path / "b", 300) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("line 0 ")
-        time.sleep(0.4)
+        until((tmp_path / "b" / "samples.jsonl").exists, process)
         shutil.rmtree(tmp_path / "b")
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -80,8 +80,7 @@ def test_a_bundle_of_a_killed_recorder_is_imported_and_says_so(tmp_path: Path) -
             process.stdout.readline()
         pid = json.loads((tmp_path / "b" / "bundle.json").read_text())["pid"]
         process.kill()
-        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-            time.sleep(0.05)
+        until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
         process.stdout.read()
     assert (tmp_path / "b" / "server.log").read_text().endswith("done\n")
     with contextlib.closing(Store.open(tmp_path / "t.db")) as store:

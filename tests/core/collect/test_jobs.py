@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from teller_core.collect import jobs
 from teller_core.collect.jobs import Job, JobPlan, Told
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are followed on Linux")
 LONG_S = 60
@@ -49,13 +49,6 @@ def planned(folder: Path, *words: str, **changes: object) -> JobPlan:
 def over(job: Job) -> Told:
     assert job.done.wait(LONG_S)
     return job.told
-
-
-def until(true: Callable[[], bool]) -> None:
-    late = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < late
-        time.sleep(0.02)
 
 
 def pids(path: Path, number: int) -> list[int]:

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.waiting import until
 
 TELLER = [sys.executable, "-m", "teller_core.cli"]
 WAIT_S = 60
@@ -29,12 +30,6 @@ def _run(folder: Path, code: str, *options: str, **how: Any) -> tuple[int, str, 
     with _begin(folder, code, *options, **how) as process:
         out, err = process.communicate(timeout=WAIT_S)
     return process.returncode, out, err
-
-
-def _until(true: Callable[[], bool], process: "subprocess.Popen[Any]") -> None:
-    while not true():
-        assert process.poll() is None
-        time.sleep(0.02)
 
 
 def _about(folder: Path) -> dict[str, Any]:
@@ -164,7 +159,6 @@ def test_sigusr1_asks_for_a_window(tmp_path: Path) -> None:
     with _begin(tmp_path / "b", code) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.3)
         process.send_signal(signal.SIGUSR1)
         process.communicate(timeout=WAIT_S)
     assert process.returncode == 0
@@ -183,14 +177,11 @@ for number in range(400):
         assert process.stdout is not None
         assert process.stdout.readline() == "line 0\n"
         pid = _about(tmp_path / "b")["pid"]
-        _until(lambda: "line 40" in (tmp_path / "b" / "server.log").read_text(), process)
+        until(lambda: "line 40" in (tmp_path / "b" / "server.log").read_text(), process)
         process.kill()
         process.wait()
         before = (tmp_path / "b" / "server.log").read_text()
-        end = time.monotonic() + 30
-        while (tmp_path / "b" / "server.log").read_text().count("\n") < before.count("\n") + 50:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: (tmp_path / "b" / "server.log").read_text().count("\n") >= before.count("\n") + 50)
         os.kill(pid, signal.SIGKILL)
         assert process.stderr is not None
         process.stderr.read()
