@@ -110,7 +110,8 @@ def _recording(add: Callable[..., Parser]) -> None:
         action="append",
         default=[],
         metavar="WHEN",
-        help='open the profiler shortly: "start", "30s", "100 requests", "slow" (a request is); also at SIGUSR1',
+        help='when to open the profiler shortly, as often as wanted: "start" (at the first request), "30s", "100 requests" '
+        '(after so many), "slow" (when a request is slower than the 50 or more before it); also at SIGUSR1',
     )
     record.add_argument("--window-steps", type=count, default=10, metavar="N", help="steps of a window (default: 10)")
     record.add_argument(
@@ -159,16 +160,20 @@ def _doctor(add: Callable[..., Parser]) -> None:
         "--python",
         type=path,
         metavar="PATH",
-        help="the interpreter of the served program (default: that of its command)",
+        help="the interpreter of the served program (default: that of vllm, sglang or transformers on the path, else "
+        "python3)",
     )
     doctor.add_argument(
         "--print",
         dest="engine",
         choices=("vllm", "sglang", "transformers"),
-        help="how it is started without us around it",
+        help="how this engine is started so that it leaves by itself what is needed, without us around it",
     )
     doctor.add_argument(
-        "--tier", choices=("T1", "T2"), default="T2", help="for requests alone, or steps too (default: T2)"
+        "--tier",
+        choices=("T1", "T2"),
+        default="T2",
+        help="T1: a record of each request; T2: and of each step of the engine (default: T2)",
     )
     doctor.add_argument(
         "--door",

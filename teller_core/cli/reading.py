@@ -23,25 +23,36 @@ def _answer(
     read_only: bool = True,
 ) -> int:
     """Open the store, ask, print."""
+    show(given, _asked(given, verbs, ask, read_only=read_only))
+    return 0
+
+
+def _asked(
+    given: argparse.Namespace,
+    verbs: Callable[[], Verbs],
+    ask: "Callable[[Verbs, Any], Model]",
+    *,
+    read_only: bool,
+) -> "Model":
     # The path first: a wrong one is told at once.
     path = store_path(option(given, "db"), os.environ)
     loaded = verbs()
     with loaded.open_store(path, read_only, None) as store:
-        report = ask(loaded, store)
-    show(given, report)
-    return 0
+        return ask(loaded, store)
 
 
 def _import(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     together = True if given.together else False if given.apart else None
     how = {"together": together, "keep_prompts": given.keep_prompts, "jobs": given.jobs}
     with shown_on(sys.stderr) as progress:
-        return _answer(
+        report = _asked(
             given,
             verbs,
             lambda loaded, store: loaded.import_paths(given.paths, store, **how, progress=progress),
             read_only=False,
         )
+    show(given, report)  # after the bar is gone: they share a terminal
+    return 0
 
 
 def _captures(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:

@@ -22,7 +22,7 @@ def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     from teller_core.collect.ring import Bounds
     from teller_core.collect.run import Wanted, capture, exit_code
     from teller_core.collect.windows.triggers import Window, plan_of
-    from teller_core.tell.recording_page import begin_line, recording_page
+    from teller_core.tell.recording_page import begin_line, recording_page, window_line
 
     as_json = bool(option(given, "json"))
     engine = engine_of(given.command)
@@ -38,6 +38,8 @@ def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     def told(made: "Environment") -> None:
         for line in begin_line(str(folder), made.on, made.off, given.without):
             complain(line)
+        if engine and "hooks" in made.on:
+            complain(window_line(os.getpid(), given.window_steps))
 
     began = time.monotonic()
     captured = capture(given.command, folder, os.environ, wanted, told)
@@ -51,6 +53,7 @@ def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunReport":
     from teller_core.collect.doctor.after import examine_recording
+    from teller_core.collect.doctor.windows import NOT_OPENED
     from teller_core.data.report_recording import CaptureRunReport, DroppedFile, OffPart
     from teller_core.errors import InputError
 
@@ -77,7 +80,11 @@ def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunRe
         dropped=[DroppedFile(file=name, **gone) for name, gone in dropped],
         lost=sum(about["lost"].values()),
         recorder_cpu_ms=round(about["recorder_cpu_ns"] / 1e6, 1),
-        checks=[check for check in checks if check.state in ("no", "partly") and check.part not in about["off"]],
+        checks=[
+            check
+            for check in checks
+            if check.part == NOT_OPENED or (check.state in ("no", "partly") and check.part not in about["off"])
+        ],
         next_call=f"teller import {_quoted(folder)}",
     )
 

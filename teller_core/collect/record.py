@@ -118,6 +118,7 @@ def say(recording: Recording) -> None:
     about["ring"] = recording.ring.report()
     about["lost"] = {"samples": recording.samples.lost, "bundle": recording.refused}
     about["windows_refused"] = recording.watch.refused
+    about["windows_left"] = recording.watch.left()
     try:
         about["gpu_windows"] = outcomes(recording.folder / "cap")
         write_about(recording.folder, about)

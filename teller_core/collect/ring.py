@@ -229,6 +229,7 @@ def _cut(path: Path, hole: int) -> None:
             source.readline()
             while block := source.read(1 << 20):
                 target.write(block)
+        hidden.chmod(path.stat().st_mode & 0o777)
         hidden.replace(path)
     except OSError:
         hidden.unlink(missing_ok=True)

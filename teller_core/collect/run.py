@@ -135,8 +135,9 @@ def _heard(ignored: Collection[int]) -> Generator[tuple[set[signal.Signals], set
 
 def _spawn(command: Sequence[str], variables: Mapping[str, str], files: Sequence[Path], mask: set[int]) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    # What a service prints may be its users' affair: for its owner alone, as the answers are.
     actions: list[Any] = [
-        (os.POSIX_SPAWN_OPEN, number, str(path), flags, 0o644) for number, path in enumerate(files, start=1)
+        (os.POSIX_SPAWN_OPEN, number, str(path), flags, 0o600) for number, path in enumerate(files, start=1)
     ]
     if len(files) == 1:
         actions.append((os.POSIX_SPAWN_DUP2, 1, 2))

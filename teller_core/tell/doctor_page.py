@@ -8,6 +8,7 @@ from teller_core.tell.layout import Style, plain
 
 TITLES = {"here": "What can be recorded of programs that run in", "recording": "What became of the recording"}
 MARKS = {"yes": ("yes", "32"), "partly": ("partly", "33"), "no": ("no", "31"), "note": ("-", "2")}
+RECORD = "To record: teller capture -- COMMAND, or, where nothing may stand around it, teller doctor --print ENGINE"
 DOORS = {
     "plugin": "by a stat logger of ours, which vLLM loads itself",
     "flags": "by its own switches alone",
@@ -26,7 +27,8 @@ def doctor_page(report: DoctorReport, style: Style) -> list[str]:
     missing = sum(check.state == "no" for check in report.checks)
     partly = sum(check.state == "partly" for check in report.checks)
     counts = [f"{count} {word}" for count, word in ((missing, "missing"), (partly, "there in part")) if count]
-    return [*lines, "", f"Of {len(report.checks)} things: {', '.join(counts)}." if counts else "All is well."]
+    lines += ["", f"Of {len(report.checks)} things: {', '.join(counts)}." if counts else "All is well."]
+    return lines + (_wrapped(RECORD, style, "", "") if report.subject == "here" else [])
 
 
 def _check(check: DoctorCheck, width: int, style: Style) -> list[str]:
@@ -44,11 +46,9 @@ def _recipe(recipe: RecipeReport, style: Style) -> list[str]:
     known = (
         f"Its switches were run with {recipe.engine} {recipe.tested}." if recipe.tested else "None of it was run by us."
     )
-    lines += [*map(style.dim, _wrapped(known, style, "", "")), ""]
-    if recipe.helm is not None:
-        lines += recipe.helm.rstrip("\n").split("\n")
-    else:
-        lines += _shell(recipe)
+    lines += map(style.dim, _wrapped(known, style, "", ""))
+    set_up = recipe.helm.rstrip("\n").split("\n") if recipe.helm is not None else _shell(recipe)
+    lines += ["", *set_up] if set_up else []
     lines += ["", style.head("Then"), *(f"  {line}" for line in recipe.then)]
     for file in recipe.files:
         lines += ["", style.head(f"{file.name}: {file.about}"), *(f"  {line}" for line in file.content.splitlines())]
@@ -62,8 +62,8 @@ def _recipe(recipe: RecipeReport, style: Style) -> list[str]:
 def _shell(recipe: RecipeReport) -> list[str]:
     """The lines for a shell, whole whatever the width: they are copied."""
     lines = [f"export {name}={_quoted(name, value)}" for name, value in recipe.environment.items()]
-    if recipe.door != "capture":
-        lines += [f"# and add to the arguments of {recipe.engine}:", shlex.join(recipe.arguments) or "# none"]
+    if recipe.door != "capture" and recipe.arguments:
+        lines += [f"# and add to the arguments of {recipe.engine}:", shlex.join(recipe.arguments)]
     return lines
 
 

@@ -13,6 +13,11 @@ def begin_line(folder: str, on: Sequence[str], off: Mapping[str, str], declined:
     return [*lines, *(f"teller: no {part}: {plain(why)}" for part, why in ours.items())]
 
 
+def window_line(recorder: int, steps: int) -> str:
+    """How a window is opened by hand. The number is told, as that of the command itself would end it."""
+    return f"teller: to profile {many(steps, 'step')} at any moment: kill -USR1 {recorder}"
+
+
 def recording_page(report: CaptureRunReport, style: Style) -> list[str]:
     """Size, what was seen, what doctor finds, and the next call."""
     how = f"by signal {-report.exit}" if report.exit < 0 else f"with {report.exit}"

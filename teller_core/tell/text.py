@@ -30,6 +30,8 @@ from teller_core.tell.merge_page import merge_page
 from teller_core.tell.next_calls import next_calls
 from teller_core.tell.slow_page import METRICS, slow_page
 
+AS_IT_SHOULD_BE = ("control_file",)
+"""What every recording of ours has: nothing is lost by it, and a page that said so each time would teach to skip the rest."""
 VERDICTS = {
     "cause": "CAUSE FOUND",
     "normal": "NORMAL",
@@ -233,9 +235,10 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     lines += file_lines(report.files, style)
     for one in report.joined:
         lines += wrap(_joined(one), style, "  ", "    ")
-    if report.problems:
+    problems = {name: count for name, count in report.problems.items() if name not in AS_IT_SHOULD_BE}
+    if problems:
         lines.append("  Lost, or not as it should be:")
-        for name, count in report.problems.items():
+        for name, count in problems.items():
             lines += wrap(f"{loss(name).words} ({count:,})", style, "    - ", "      ")
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)

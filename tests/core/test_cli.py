@@ -1,5 +1,6 @@
 """The command line over a pipeline that answers from memory."""
 
+import io
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from teller_core import cli
 from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
 from teller_core.errors import UnknownName
+from teller_core.tell.progress import CLEAR
 
 Make = Callable[..., Verbs]
 
@@ -105,6 +107,24 @@ def test_files_are_joined_or_split_as_asked(
     words = ["import", "a.json", "b", "--keep-prompts", "--jobs", "3", *([flag] if flag else [])]
     assert cli.main(words, lambda: verbs(import_paths=read)) == 0
     assert asked == [([Path("a.json"), Path("b")], together, True, 3)]
+
+
+def test_the_answer_of_an_import_comes_when_its_bar_is_gone(verbs: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setattr("sys.stderr", screen)
+
+    def read(*_: object, **named: Any) -> reports.ImportReport:
+        named["progress"]("store", 0, 0)
+        return reports.ImportReport(captures=[])
+
+    assert cli.main(["import", "a.json"], lambda: verbs(import_paths=read)) == 0
+    before, _, after = screen.getvalue().rpartition(CLEAR)
+    assert before.endswith("store") and after.strip()
 
 
 def test_a_refusal_is_one_line_and_exit_code_2(verbs: Make, capsys: pytest.CaptureFixture[str]) -> None:

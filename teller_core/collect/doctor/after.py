@@ -19,6 +19,8 @@ GAP_NS = 2_000_000_000
 """Twenty samples that were not taken."""
 ARRIVED = ("request.received", "request.arrived", "request.added", "request.queued", "cb.add_request")
 ENDED = ("request.finished", "request.aborted", "request.ended")
+_SEE_OFF = "See what is off below; why a request was slow needs its steps"
+_COUNTS = "Start vLLM with --enable-logging-iteration-details to have them (tier T2): most causes need its steps"
 
 
 def examine_recording(folder: Path) -> DoctorReport:
@@ -27,14 +29,16 @@ def examine_recording(folder: Path) -> DoctorReport:
     Errors: InputError where it is none, FormatError for one that describes itself in no JSON.
     """
     about = _about(folder)
+    alone = not about and not (folder / "cap").is_dir()
+    cap = folder if alone else folder / "cap"
     try:
-        seen = glance(folder / "cap")
+        seen = glance(cap)
         checks = [
-            _end(about, folder),
-            *_content(about, seen),
+            _by_itself() if alone else _end(about, folder),
+            *_content(about, seen, _COUNTS if alone else _SEE_OFF),
             *_parts(about, seen),
             *_losses(about, seen),
-            *window_checks(about, folder / "cap", seen),
+            *window_checks(about, cap, seen),
             *_samples(folder),
         ]
     except OSError as error:
@@ -45,12 +49,19 @@ def examine_recording(folder: Path) -> DoctorReport:
 
 def _about(folder: Path) -> dict[str, Any]:
     """What the recording says of itself; nothing where only the stat logger wrote here, without us as the parent."""
-    if not (folder / NAME).exists() and any(folder.glob("cap/host-*.jsonl")):
+    left = (one for pattern in ("cap/host-*.jsonl", "stats-*.jsonl") for one in folder.glob(pattern))
+    if not (folder / NAME).exists() and any(left):
         return {}
     about = read_about(folder)
     if "merged" in about:
         raise InputError(folder.name, "it holds the recordings of several machines", "Name the folder of one in it")
     return about
+
+
+def _by_itself() -> DoctorCheck:
+    """For a folder of the stat logger's, which nobody closes."""
+    told = "there was none around the service: vLLM's stat logger wrote this by itself, and may still do so"
+    return note("recorder", told)
 
 
 def _end(about: Mapping[str, Any], folder: Path) -> DoctorCheck:
@@ -68,9 +79,9 @@ def _end(about: Mapping[str, Any], folder: Path) -> DoctorCheck:
     return yes("end", "the command ended well, and the recording was closed")
 
 
-def _content(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
+def _content(about: Mapping[str, Any], seen: Glance, for_steps: str) -> Iterator[DoctorCheck]:
     names = seen.names
-    steps = names["vllm.schedule"] + names["cb.prepare"] or names["stats.S"]
+    steps = names["vllm.schedule"] + names["cb.prepare"] or names["stats.counted"]
     came = max((names[name] for name in ARRIVED), default=0)
     gone = max(max((names[name] for name in ENDED), default=0), names["stats.F"])
     if not seen.files:
@@ -85,7 +96,7 @@ def _content(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
     else:
         yield yes("requests", f"{max(came, gone):,} came, {gone:,} of them ended")
         if not steps:
-            yield no("steps", "none was recorded", "See what is off below; why a request was slow needs its steps")
+            yield no("steps", "none was recorded", for_steps)
         else:
             yield yes("steps", f"{steps:,}")
     yield from _stall(about, seen, came - gone)

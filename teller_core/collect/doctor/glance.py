@@ -18,7 +18,8 @@ LONGEST_LINE = 1 << 20
 
 @dataclass
 class Glance:
-    """``names``: events by name; a row of vLLM's own statistics is ``stats.S`` (a step), ``stats.F`` (a finished request)."""
+    """``names``: events by name; a row of vLLM's own statistics is ``stats.S`` (a step), ``stats.F`` (a finished request),
+    and ``stats.counted`` one of a step that says what was in it."""
 
     names: Counter[str] = field(default_factory=Counter[str])
     rare: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -78,6 +79,7 @@ def _stats(seen: Glance, path: Path) -> None:
             seen.cost = next(iter(_object(line)), seen.cost)
         else:
             seen.names[f"stats.{kind}"] += 1
+            seen.names["stats.counted"] += kind == "S" and b'"step":' in line
             seen.last_step = max(seen.last_step, time)
 
 

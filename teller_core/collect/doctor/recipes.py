@@ -70,12 +70,17 @@ def _vllm_plugin(tier: int, folder: Path) -> RecipeReport:
         "With a plugin of this kind vLLM counts even where --disable-log-stats is given",
         "Requests that their callers gave up, and vLLM's offline LLM class, leave no rows",
         "Where vLLM runs in another container, copy the folder on PYTHONPATH there: it needs nothing else",
+        f"Each process of the service keeps its last {MOST_MB} MB (TELLER_CAPTURE_BYTES); server.log grows as it always would",
     ]
     if tier == 2:
         gives.append(
             "a row for each step: its requests and tokens, how long it took, who runs and waits, KV cache in use"
         )
         notes.append("--enable-logging-iteration-details also writes a line a step to vLLM's log")
+    else:
+        notes.append(
+            "vLLM's log names no time zone, and without lines of steps nothing tells it: at T1 its lines have no place in time"
+        )
     return RecipeReport(
         engine="vllm",
         door="plugin",

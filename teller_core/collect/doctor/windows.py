@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from teller_core.collect.cupti.footers import footers, interval
-from teller_core.collect.doctor.checks import no, partly, yes
+from teller_core.collect.doctor.checks import no, note, partly, yes
 from teller_core.collect.doctor.glance import LONGEST_LINE, STEPS, Glance
 from teller_core.data.report_recording import DoctorCheck
 from teller_core.data.slowdown import COMPARED, Slowed, slowed
 
 NEAR = 2 * COMPARED
 """Steps before and after a window whose tokens are read: some are within another window, or serve nobody."""
+NOT_OPENED = "not opened"
+_RULES = (
+    'Record longer, or ask at once: "slow" needs a request at twice the median of 50 or more before it, and a minute since '
+    "the last window"
+)
 REASONS = {
     "other_client": "another client had CUPTI, as torch's profiler has once it ran on the GPU",
     "gave_way": "the program started a profiler of its own",
@@ -44,7 +49,9 @@ def window_checks(about: Mapping[str, Any], cap: Path, seen: Glance) -> Iterator
         why = f": {refused[0]}" if refused else ", as no process had torch, or none made a step"
         yield no("windows", f"{asked} asked for, none was made{why}", "Ask while requests run")
     elif made:
-        yield yes("windows", f"{made} traces of torch's profiler, of {asked or made} asked for")
+        of = f", from {asked:,} {'window' if asked == 1 else 'windows'}" if asked else ""
+        yield yes("windows", f"{made:,} {'trace' if made == 1 else 'traces'} of torch's profiler{of}")
+    yield from _not_opened(about)
     if lost := seen.names["profile_lost"]:
         yield partly("windows", f"{lost} were lost: no whole trace was written", "Ask for a shorter one")
     if gpu:
@@ -58,6 +65,17 @@ def window_checks(about: Mapping[str, Any], cap: Path, seen: Glance) -> Iterator
                 f"by {worst.share:.0%} at the most ({worst.steps} steps, standard error {worst.spread:.1%})"
             )
             yield partly("after windows", told, "Take the requests after it for slower than they would be without it")
+
+
+def _not_opened(about: Mapping[str, Any]) -> Iterator[DoctorCheck]:
+    """Windows that were asked for and never opened: nobody else would say so."""
+    listed = about.get("windows_left")
+    left = [str(one)[:32] for one in cast("list[Any]", listed)] if isinstance(listed, list) else []
+    if left:
+        most = f"{', '.join(left[:4])}{' and more' if len(left) > 4 else ''}"
+        yield note(NOT_OPENED, f"{most}: what they wait for did not come", _RULES)
+    if refused := _whole(about, "windows_refused"):
+        yield note(NOT_OPENED, f"{refused:,} that were due while another was open, or after the last that is allowed")
 
 
 def _gpu(told: Sequence[dict[str, Any] | None]) -> DoctorCheck:

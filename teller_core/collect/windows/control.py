@@ -17,7 +17,7 @@ from typing import NamedTuple
 from teller_core.collect.cupti.windows import MOST_RECORDS, are_on, close_window, open_window
 from teller_core.errors import InputError
 
-REASONS = ("start", "time", "signal", "slow", "mcp", "call")
+REASONS = ("start", "requests", "time", "signal", "slow", "mcp", "call")
 MOST_SECONDS, MOST_STEPS, MOST_EVENTS = 600.0, 100_000, 2_000_000
 
 

@@ -57,6 +57,8 @@ class Watch:
         """Windows asked for or planned that were due while another was open, or after the last that is allowed."""
         self._cap = cap
         self._plan = plan
+        self._start = start
+        self._slow_ones = 0
         self._times = [start + int(s * SECOND) for s in plan.at_seconds]
         self._counts = list(plan.after_requests)
         self._tail = Tail(cap)
@@ -69,6 +71,12 @@ class Watch:
     def signal(self) -> None:
         """Open a window at the next poll. Safe inside a signal handler."""
         self._signaled = True
+
+    def left(self) -> list[str]:
+        """The moments of the plan that have not come, as ``--window`` names them."""
+        times = [f"{(when - self._start) / SECOND:g}s" for when in self._times]
+        counts = ["start" if count == 1 else f"{count:,} requests" for count in self._counts]
+        return [*times, *counts, *(["slow"] if self._plan.slow and not self._slow_ones else [])]
 
     def poll(self, now: int) -> list[Asked]:
         """Ask for the window that is due, if one is, and return what was asked since the last poll, by others too."""
@@ -87,6 +95,7 @@ class Watch:
         self._known = asked_in(self._cap)
         self._last, self._count = now, self._count + 1
         request = slow if reason == "slow" and slow else ""
+        self._slow_ones += reason == "slow"
         self._watched.tell(request)
         return [*asked, Asked(now, reason, request, self._plan.window)]
 
@@ -115,8 +124,8 @@ class Watch:
             self._times = [when for when in self._times if when > now]
             due = "time"
         if self._counts and self._watched.seen >= self._counts[0]:
+            due = "start" if self._counts[0] == 1 else "requests"
             self._counts = [count for count in self._counts if count > self._watched.seen]
-            due = "start"
         if self._signaled:
             self._signaled = False
             due = "signal"

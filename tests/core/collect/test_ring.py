@@ -91,6 +91,7 @@ def test_the_beginning_of_the_output_is_given_back_while_it_is_written_and_cut_a
     if not _punches(tmp_path):
         pytest.skip("this file system cannot give back the beginning of a file")
     log = tmp_path / "server.log"
+    log.touch(0o600)
     ring = Ring(tmp_path, Bounds(most_bytes=8 * 16 * BLOCK), [log])
     with log.open("ab", buffering=0) as file:
         for number in range(3000):
@@ -101,6 +102,7 @@ def test_the_beginning_of_the_output_is_given_back_while_it_is_written_and_cut_a
         assert log.stat().st_blocks * 512 - RESERVE < 24 * BLOCK  # of 75
     assert log.read_bytes().startswith(b"\0")
     ring.close()
+    assert log.stat().st_mode & 0o777 == 0o600
     lines = log.read_text().splitlines()
     first = int(lines[0].split()[1])
     assert [int(line.split()[1]) for line in lines] == list(range(first, 3000))

@@ -45,6 +45,7 @@ def test_output_errors_and_exit_code_are_the_commands_own(tmp_path: Path) -> Non
     assert rest[-1] == f"teller: next: teller import {tmp_path / 'b'}"
     assert (tmp_path / "b" / "server.log").read_text() == "out\n"
     assert (tmp_path / "b" / "server-errors.log").read_text() == "err\n"
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "b").glob("server*.log")} == {0o600}
     about = _about(tmp_path / "b")
     assert (about["schema"], about["exit"]) == (2, 7)
     assert about["start_ns"] < about["stop_ns"]

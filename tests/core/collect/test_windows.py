@@ -95,8 +95,15 @@ def test_a_window_opens_after_so_many_requests(tmp_path: Path) -> None:
     for at in range(3):
         assert watch.poll(at) == []
         _write(tmp_path / f"host-{at}.jsonl", [("received", f"r{at}", at, None)])
-    assert [one.reason for one in watch.poll(4)] == ["start"]
+    assert [one.reason for one in watch.poll(4)] == ["requests"]
     assert watch.poll(60 * S) == []
+
+
+def test_the_moments_that_did_not_come_are_named_as_they_were_asked_for(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, plan_of(["start", "1.5s", "90 s", "500 requests", "slow"]), start=7 * S)
+    _write(tmp_path / "host-1.jsonl", [("received", "r", 8 * S, None)])
+    assert [one.reason for at in (8, 20) for one in watch.poll(at * S)] == ["start", "time"]
+    assert watch.left() == ["90s", "500 requests", "slow"]
 
 
 def test_a_signal_opens_a_window_but_not_beside_another(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from teller_core.data.report_recording import CaptureRunReport, DoctorCheck
 from teller_core.tell.layout import Style
-from teller_core.tell.recording_page import begin_line, recording_page
+from teller_core.tell.recording_page import begin_line, recording_page, window_line
 
 REPORT = CaptureRunReport(
     folder="teller-vllm",
@@ -31,6 +31,10 @@ def test_the_beginning_names_what_could_not_be_switched_on_but_not_what_was_decl
         "teller: no nvtx: there is no C compiler here",
     ]
     assert begin_line("f", [], {}, []) == ["teller: recording output only into f"]
+
+
+def test_who_opens_a_window_by_hand_is_told_the_recorders_number() -> None:
+    assert window_line(4711, 10) == "teller: to profile 10 steps at any moment: kill -USR1 4711"
 
 
 def test_the_end_of_a_good_recording_is_what_was_seen_and_the_next_call() -> None:

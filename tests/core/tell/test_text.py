@@ -193,3 +193,10 @@ def test_a_request_of_which_no_step_is_known_leads_to_its_peers(samples: Any) ->
     assert shown.endswith("See its peers: teller slow --metric e2e --capture 3f2a91c07be4")
     assert "teller slice" not in shown
     assert "its steps unknown" in shown
+
+
+def test_a_file_that_steers_a_recorder_is_no_loss_of_a_capture(samples: Any) -> None:
+    capture = samples.capture().model_copy(update={"problems": {"control_file": 2}})
+    assert "Lost" not in page(CapturesReport(captures=[capture]), PLAIN)
+    other = capture.model_copy(update={"problems": {"control_file": 2, "no_dur": 3}})
+    assert "(3)" in page(CapturesReport(captures=[other]), PLAIN)

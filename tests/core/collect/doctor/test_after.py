@@ -132,6 +132,32 @@ def test_windows_that_were_asked_for_and_never_made_are_missed(tmp_path: Path) -
 def test_windows_that_were_made_are_counted(tmp_path: Path) -> None:
     (made(tmp_path, windows=[{"reason": "signal"}]) / "cap" / "torch-7-1.json.gz").write_bytes(b"")
     assert checks(tmp_path)["windows"].state == "yes"
+    (tmp_path / "cap" / "torch-7-2.json.gz").write_bytes(b"")
+    assert checks(tmp_path)["windows"].found == "2 traces of torch's profiler, from 1 window"
+
+
+def test_windows_that_never_opened_are_told(tmp_path: Path) -> None:
+    found = checks(made(tmp_path, windows_left=["500 requests", "slow"], windows_refused=0))["not opened"]
+    assert (found.state, "500 requests, slow" in found.found) == ("note", True)
+    assert "a minute" in (found.next or "")
+
+
+def test_windows_that_were_due_beside_another_are_told(tmp_path: Path) -> None:
+    assert checks(made(tmp_path, windows_refused=2, windows_left=[]))["not opened"].found.startswith("2 that were due")
+
+
+def row(kind: str, second: int, **fields: Any) -> str:
+    return json.dumps({"k": kind, "t": T + second * S, **fields}, separators=(",", ":")) + "\n"
+
+
+@pytest.mark.parametrize(("fields", "state"), [({}, "no"), ({"step": 4}, "yes")])
+def test_what_the_stat_logger_left_by_itself_is_a_recording_too(
+    tmp_path: Path, fields: dict[str, Any], state: str
+) -> None:
+    (tmp_path / "stats-7-0000.jsonl").write_text(row("S", 1, e=0, **fields) + row("F", 2, id="a"))
+    found = checks(tmp_path)
+    assert (found["recorder"].state, found["requests"].state, found["steps"].state) == ("note", "yes", state)
+    assert state == "yes" or "--enable-logging-iteration-details" in (found["steps"].next or "")
 
 
 def _gpu_window(folder: Path, footer: dict[str, Any]) -> None:
