@@ -14,25 +14,41 @@ from teller_core.cli.verbs import Verbs
 if TYPE_CHECKING:
     from teller_core.collect.environment import Environment
     from teller_core.collect.run import Captured
+    from teller_core.collect.signals import Held
     from teller_core.data.report_recording import CaptureRunReport
 
 
 def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    from teller_core.collect.signals import held
+
+    began = time.monotonic()
+    with held(given.ignored) as signals:  # before anything is imported that starts a thread
+        folder, captured = _recorded(given, signals)
+    from teller_core.collect.run import exit_code
+    from teller_core.tell.recording_page import recording_page
+
+    report = _report(folder, captured, time.monotonic() - began)
+    if option(given, "json"):
+        say(report.model_dump_json())
+    else:
+        complain("\n".join(recording_page(report, style())))
+    return exit_code(captured.status)
+
+
+def _recorded(given: argparse.Namespace, signals: "Held") -> "tuple[Path, Captured]":
     from teller_core.collect.bundle import engine_of
     from teller_core.collect.ring import Bounds
-    from teller_core.collect.run import Wanted, capture, exit_code
+    from teller_core.collect.run import Wanted, capture
     from teller_core.collect.windows.triggers import Window, plan_of
-    from teller_core.tell.recording_page import begin_line, recording_page, window_line
+    from teller_core.tell.recording_page import begin_line, window_line
 
-    as_json = bool(option(given, "json"))
     engine = engine_of(given.command)
     folder: Path = given.to or Path(time.strftime(f"teller-{engine or Path(given.command[0]).name}-%Y%m%d-%H%M%S"))
     wanted = Wanted(
         bounds=Bounds(given.most_mb << 20, given.most_minutes * 60),
         plan=plan_of(given.window, Window(steps=given.window_steps, host=given.window_host)),
         without=given.without,
-        outs=None if given.quiet else (2, 2) if as_json else (1, 2),
-        ignored=given.ignored,
+        outs=None if given.quiet else (2, 2) if option(given, "json") else (1, 2),
     )
 
     def told(made: "Environment") -> None:
@@ -41,14 +57,7 @@ def _capture(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         if engine and "hooks" in made.on:
             complain(window_line(os.getpid(), given.window_steps))
 
-    began = time.monotonic()
-    captured = capture(given.command, folder, os.environ, wanted, told)
-    report = _report(folder, captured, time.monotonic() - began)
-    if as_json:
-        say(report.model_dump_json())
-    else:
-        complain("\n".join(recording_page(report, style())))
-    return exit_code(captured.status)
+    return folder, capture(given.command, folder, os.environ, wanted, told, signals=signals)
 
 
 def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunReport":

@@ -12,8 +12,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,12 +23,11 @@ from teller_core.collect.environment import Environment, environment
 from teller_core.collect.output import DRAIN_S, follow, log_line
 from teller_core.collect.record import begin, finish, prepare
 from teller_core.collect.ring import Bounds
+from teller_core.collect.signals import WINDOW, Held, let_through
 from teller_core.collect.windows.triggers import Plan, Watch
 from teller_core.errors import InputError
 
 OUTPUT, ERRORS = "server.log", "server-errors.log"
-WINDOW = signal.SIGUSR1
-HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2)
 BLOCK = 4 << 20
 REQUESTS = (b"request.received", b"request.arrived", b"request.added", b"cb.add_request")
 """Each engine says some of these of a request."""
@@ -38,16 +36,12 @@ _MARKS = re.compile(rb'"name": ?"(' + rb"|".join(re.escape(name) for name in REQ
 
 @dataclass(frozen=True)
 class Wanted:
-    """How to record. ``outs``: descriptors that get what the command prints, its output and its errors; None: neither.
-
-    ``ignored`` signals were so when we were started, as ``nohup`` does, and are for the command too.
-    """
+    """How to record. ``outs``: descriptors that get what the command prints, its output and its errors; None: neither."""
 
     bounds: Bounds = field(default_factory=Bounds)
     plan: Plan = field(default_factory=Plan)
     without: Collection[str] = ()
     outs: tuple[int, int] | None = (1, 2)
-    ignored: Collection[int] = ()
 
 
 class Captured(NamedTuple):
@@ -65,10 +59,13 @@ def capture(
     inherited: Mapping[str, str],
     wanted: Wanted,
     told: Callable[[Environment], object],
+    *,
+    signals: Held,
 ) -> Captured:
     """Run ``command`` with the environment ``inherited`` and record it into the new or empty ``folder``, until it ends.
 
-    ``told`` is called with what is recorded when all is ready. Runs in the main thread. Raises InputError where the folder is
+    ``told`` is called with what is recorded when all is ready. Runs in the main thread, inside of ``held``, which gave
+    ``signals``. Raises InputError where the folder is
     in use or cannot be written, where the command cannot be run, or where another capture records it already.
     """
     if inherited.get("TELLER_CAPTURE_DIR"):
@@ -83,18 +80,18 @@ def capture(
     about = started(command, made.on, made.off)
     watch = Watch(cap, wanted.plan, about["start_ns"])
     files = _files(folder)
-    with _heard(wanted.ignored) as (heard, mask):
-        pid = _spawn(command, made.variables, files, mask)
-        recording = begin(
-            folder, pid, about, watch, bounds=wanted.bounds, outputs=files, with_samples="samples" not in made.off
-        )
-        followers = _follow(files, wanted.outs, engine)
-        status = _wait(pid, heard, watch)
-        followers.end()
-        finish(recording, status)
-        for path in files[1:]:
-            if _is_empty(path):
-                path.unlink(missing_ok=True)
+    let_through(signals)
+    pid = _spawn(command, made.variables, files, signals.mask)
+    recording = begin(
+        folder, pid, about, watch, bounds=wanted.bounds, outputs=files, with_samples="samples" not in made.off
+    )
+    followers = _follow(files, wanted.outs, engine)
+    status = _wait(pid, signals.heard, watch)
+    followers.end()
+    finish(recording, status)
+    for path in files[1:]:
+        if _is_empty(path):
+            path.unlink(missing_ok=True)
     return Captured(status, recording.about, _count(cap))
 
 
@@ -114,23 +111,6 @@ def _is_empty(path: Path) -> bool:
         return path.stat().st_size == 0
     except OSError:
         return False
-
-
-@contextmanager
-def _heard(ignored: Collection[int]) -> Generator[tuple[set[signal.Signals], set[int]]]:
-    """Hold back the signals that we hear, so that only ``_wait`` takes them, and what comes while the bundle is closed is
-    dropped. Gives them, and the signals that were held back before, as the command is to have it.
-    """
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in HANDED_ON if each in ignored}
-    heard = {signal.SIGCHLD, WINDOW, *HANDED_ON} - before.keys()
-    mask = {int(each) for each in signal.pthread_sigmask(signal.SIG_BLOCK, heard)}
-    try:
-        yield heard, mask
-    finally:
-        handlers = {each: signal.signal(each, signal.SIG_IGN) for each in heard if each != signal.SIGCHLD}
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for each, handler in (handlers | before).items():
-            signal.signal(each, handler or signal.SIG_DFL)
 
 
 def _spawn(command: Sequence[str], variables: Mapping[str, str], files: Sequence[Path], mask: set[int]) -> int:

@@ -78,6 +78,37 @@ def test_a_command_with_options_like_ours_keeps_them(tmp_path: Path) -> None:
     assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux tells the signals of each thread")
+def test_no_thread_takes_the_signal_that_says_that_the_command_has_ended(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib; tasks = pathlib.Path(f'/proc/{os.getppid()}/task').iterdir(); "
+        "print(*[line.split()[1] for task in tasks for line in (task / 'status').open() if line.startswith('SigBlk')])"
+    )
+    several = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    _, out, _ = _run(tmp_path / "b", code, env={**several, "OPENBLAS_NUM_THREADS": "4"})
+    child = 1 << signal.SIGCHLD - 1
+    taking = [mask for mask in out.split() if not int(mask, 16) & child]
+    assert len(out.split()) > 3 and len(taking) <= 1  # who waits for it
+
+
+def test_a_signal_that_comes_before_the_command_runs_ends_the_recorder(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from teller_core.collect import run\n"
+        "prepare = run.prepare\n"
+        "def signaled(folder):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return prepare(folder)\n"
+        "run.prepare = signaled\n"
+        "from teller_core.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    words = ["capture", "--without", "nvtx", "--without", "cupti", "--to", str(tmp_path / "b"), "--", "echo", "ran"]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "interrupted" in done.stderr
+
+
 def test_standard_input_reaches_the_command(tmp_path: Path) -> None:
     with _begin(tmp_path / "b", "print(input().upper())", stdin=subprocess.PIPE) as process:
         assert process.communicate("hello\n", timeout=WAIT_S)[0] == "HELLO\n"
