@@ -63,6 +63,8 @@ LOSSES: Mapping[str, Loss] = {
     "no_process": Loss("events that do not say their process, dropped", SPANS),
     "no_ts": Loss("events without a start, dropped", SPANS),
     "not_an_object": Loss("entries of a trace that are no records, dropped", SPANS),
+    "profile_lost": Loss("windows of a profiler whose trace was not written", SPANS),
+    "profile_refused": Loss("windows of a profiler that a process refused to open", SPANS),
     "profiler_error": Loss("errors that the profiler told", SPANS),
     "queued_before_the_window": Loss("device events queued before recording began: kept, without a caller", SPANS),
     "record_too_long": Loss("records over the longest that is read, dropped", SPANS),

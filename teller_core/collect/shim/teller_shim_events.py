@@ -70,7 +70,7 @@ def after_fork():
 
 
 def flush(even_if_empty=False):
-    """Write what is pending; whether there was anything. Where the disk refuses, the events are lost and counted.
+    """Write what is pending; returns how much that was. Where the disk refuses, the events are lost and counted.
 
     Between two portions other threads get the interpreter lock: the program's must not wait for all of ours.
     """
@@ -90,7 +90,7 @@ def flush(even_if_empty=False):
             if left > 0:
                 time.sleep(0)
         ring.expire()
-    return some > 0
+    return some
 
 
 def silent():
@@ -100,29 +100,27 @@ def silent():
 
 def _line(event):
     ph, start, thread, name, fields, dur = event
-    row = {"ph": ph, "t": start, "tid": thread, "name": name}
-    if dur is not None:
-        row["dur"] = dur
+    chunks, quote = _json.get("functions") or _functions()
     if callable(fields):
         fields = guarded(name, fields)
-    if fields:
-        row.update(fields)
-    return "".join((_json.get("chunks") or _chunks())(row, 0)) + "\n"
+    head = '{"ph": "%s", "t": %d, "tid": %d, "name": %s' % (ph, start, thread, quote(name))
+    if dur is not None:
+        head += ', "dur": %d' % dur
+    return head + ", " + "".join(chunks(fields, 0))[1:] + "\n" if fields else head + "}\n"
 
 
-def _chunks():
+def _functions():
     """Python's encoder in C, made once: ``JSONEncoder.encode`` makes one for every line, a third of what a short line costs.
 
     Loaded with the first line: a process that says nothing does not pay for it.
     """
     from json import JSONEncoder, encoder
 
-    made = None
-    if encoder.c_make_encoder is not None and encoder.c_encode_basestring_ascii is not None:
-        quote = encoder.c_encode_basestring_ascii
-        made = guarded("json", encoder.c_make_encoder, None, str, quote, None, ": ", ", ", False, False, True)
-    _json["chunks"] = made or JSONEncoder(default=str, check_circular=False).iterencode
-    return _json["chunks"]
+    chunks, quote = None, encoder.encode_basestring_ascii
+    if encoder.c_make_encoder is not None:
+        chunks = guarded("json", encoder.c_make_encoder, None, str, quote, None, ": ", ", ", False, False, True)
+    _json["functions"] = chunks or JSONEncoder(default=str, check_circular=False).iterencode, quote
+    return _json["functions"]
 
 
 def _heading():

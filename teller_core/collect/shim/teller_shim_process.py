@@ -100,7 +100,8 @@ def _watch(folder, stop):
                 reported = now
                 _look_around(folder)
             guarded("profile", _obey, folder)
-            rested = 0 if guarded("write", events.flush, now - began > SILENT_S) else rested + 1
+            wrote = guarded("write", events.flush, now - began > SILENT_S, default=0)
+            rested = 0 if wrote > 1 else rested + 1  # one may be our own report
             tick = RESTING_TICK_S if rested >= RESTING else TICK_S
         before = time.monotonic_ns()
     cost.thread_total(ends=True)

@@ -29,10 +29,16 @@ def hook_scheduler(module):
 
 
 def hook_worker(module):
-    """Record every ``execute_model`` and the sampling that belongs to it."""
-    begin, begin_sampling = (_begin, _begin_sampling) if ACTIVE else (None, None)
+    """Record every ``execute_model`` and the sampling that belongs to it, which is the next on its thread: it need not say so."""
+    begin, begin_sampling, sampled = (_begin, _begin_sampling, _sampled) if ACTIVE else (None, None, None)
     record_call(module.Worker, "execute_model", "vllm.execute_model", _executed, begin)
-    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", _sampled, begin_sampling)
+    record_call(module.Worker, "sample_tokens", "vllm.sample_tokens", sampled, begin_sampling)
+
+
+def hook_profiler(module):
+    """Record how long vLLM takes to start and to stop its own profiler: it computes nothing meanwhile."""
+    record_call(module.WorkerProfiler, "_call_start", "vllm.profiler_start")
+    record_call(module.WorkerProfiler, "_call_stop", "vllm.profiler_stop")
 
 
 def _queued(args, kwargs):
@@ -71,9 +77,17 @@ def _decided(step, tokens, state, names, said, drafted):  # noqa: PLR0917  # cal
         "kv": round(usage, 4),
         "computed": [known.get(name, -1) for name in tokens],  # in their order: names are most of a line
     }
-    resumed = [*said.pop("resumed", ()), *again.resumed_req_ids]
-    more = dict(said, preempted=list(preempted or ()), finished=list(finished), resumed=resumed, drafted=drafted)
-    row.update((key, value) for key, value in more.items() if value)
+    if preempted:
+        row["preempted"] = list(preempted)
+    if finished:
+        row["finished"] = list(finished)
+    if again.resumed_req_ids:
+        row["resumed"] = list(again.resumed_req_ids)
+    if drafted:
+        row["drafted"] = drafted
+    for name, value in said.items():
+        if value:
+            row[name] = [*row.get(name, ()), *value] if name == "resumed" else value
     return row
 
 
@@ -177,14 +191,14 @@ def _begin_sampling(args, kwargs):
 
 
 def _executed(args, kwargs, output, _=None):
+    decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
+    step = getattr(decision, _STEP, None)
     if ACTIVE:
         end_step()
-    decision = args[1] if len(args) > 1 else kwargs["scheduler_output"]
-    step = _running.step = getattr(decision, _STEP, None)
+        _running.step = step
     return {"n": step, "tokens": dict(decision.num_scheduled_tokens)}
 
 
-def _sampled(args, kwargs, output, _=None):
-    if ACTIVE:
-        end_step()
+def _sampled(args, kwargs, output, _):
+    end_step()
     return {"n": getattr(_running, "step", None)}

@@ -1,10 +1,11 @@
 """What the lines of one log say together: some name their request, some only follow each other."""
 
+from teller_core.data.records import Pause, Process
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, unix_ns
 from teller_core.ingest.found import Found, Place
 from teller_core.ingest.jsonl import text_of
-from teller_core.ingest.logs.facts import TELLERS, Line, request_fact
+from teller_core.ingest.logs.facts import FINE, TELLERS, Line, request_fact
 from teller_core.ingest.logs.llamacpp import Tasks
 from teller_core.ingest.logs.triton import States
 from teller_core.ingest.logs.values import Fields, duration, rust_duration
@@ -22,6 +23,8 @@ class Story:
         self.states = States(found)
         self.name = text_of(name, 128) + (f" ({place.file})" if place.file else "")
         """Names the file in ids of requests that have none of their own."""
+        self.profiler: dict[tuple[Process, str], int] = {}
+        """When a process began to start, or to stop, the engine's own profiler."""
 
     def tell(self, rule: str, fields: Fields, line: Line) -> int | None:
         """Note what a line known as ``rule`` says. Returns the Unix time (int ns) at which it was written, if it tells it."""
@@ -36,6 +39,8 @@ class Story:
             self._tgi(fields, line)
         elif rule in ("ray.serve", "ray.serve.old"):
             self._served(fields, line)
+        elif rule.startswith("vllm.profiler"):
+            self._profiler(fields, line)
         elif rule == "router.routed":
             return self._routed(fields, line)
         return None
@@ -44,6 +49,18 @@ class Story:
         """The log ends."""
         self.tasks.close()
         self.states.close()
+
+    def _profiler(self, fields: Fields, line: Line) -> None:
+        """The engine computes nothing from the line that begins to the one that is done, where the clock tells milliseconds."""
+        begins = fields.get("begins")
+        key = (line.process, begins or {"started": "Starting", "stopped": "Stopping"}[fields["done"]])
+        timed = line.time != UNKNOWN and 0 <= line.resolution <= FINE
+        if begins:
+            self.profiler[key] = line.time if timed else UNKNOWN
+            return
+        begun = self.profiler.pop(key, UNKNOWN)
+        if timed and begun != UNKNOWN and line.time > begun:
+            self.found.pauses.append(Pause(line.process, 0, begun, line.time - begun, "profiler_stop"))
 
     def _tgi(self, fields: Fields, line: Line) -> None:
         """A request of TGI, which has no id: it is called by its line. Written when the last token has left.

@@ -39,6 +39,12 @@ INSTANTS = {
 COUNTS = {"prompt": "prompt_tokens", "tokens": "output_tokens", "cached": "cached_tokens"}
 """Numbers beside them that are facts of their own."""
 OURS = ("hook_error", "fr_error", "ctl_error")
+LOST = ("profile_lost", "profile_refused")
+"""Windows of a profiler that left no trace: one each."""
+NOTHING_TO_RECORD = "no steps run here"
+"""Why a process refuses a window that would hold nothing: no loss."""
+PROFILER = ("vllm.profiler_start", "vllm.profiler_stop")
+"""Spans in which the engine starts or stops its own profiler, and computes nothing."""
 PAUSES = {"loop_lag": "loop_lag"}
 """Kinds of ``L``; any other one is a thread's."""
 
@@ -55,7 +61,8 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Decisions, executions, requests, pauses and a trace of everything else that took time.
 
     Problems: ``bad_json``, ``bad_event`` (no time, thread or name), ``unknown_event`` (a ``ph`` of another version),
-    ``bad_token_count``, and those that the recorder counted itself (``recorder_hook_error``, ...).
+    ``bad_token_count``, ``profile_lost``, ``profile_refused``, and those that the recorder counted itself
+    (``recorder_hook_error``, ...).
     """
     found, rows = Found(), RowArrays()
     coming: dict[str, int] = {}
@@ -123,6 +130,9 @@ def _span(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
             found.executions.append(execution(found, process, row, dur))
         case "cb.add_request":
             _added(found, process, row)
+        case name if name in PROFILER:
+            found.pauses.append(Pause(process, row["tid"], row["t"], dur, "profiler_stop"))
+            _keep(rows, process, row, dur)
         case _:
             _keep(rows, process, row, dur)
 
@@ -195,6 +205,8 @@ def _instant(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
         word = text_of(row.get("reason"), 32).lower().removeprefix("finished_")
         found.requests.append(RequestFact(process, row["t"], 0, request, kind, value, word=word))
         _counted(found, process, row, request)
+    elif row["name"] in LOST and row.get("reason") != NOTHING_TO_RECORD:
+        found.problems[row["name"]] += 1
     elif row["name"] in OURS:
         found.problems["recorder_" + row["name"]] += 1
     else:

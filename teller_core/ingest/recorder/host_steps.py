@@ -72,8 +72,12 @@ def execution(found: Found, process: Process, row: Row, dur: int) -> Execution:
 def with_sampling(executions: list[Execution], row: Row, dur: int) -> bool:
     """Let the execution that a sampling belongs to end with it: a step is over when its tokens are there. False without one.
 
-    A worker runs its steps in their order, so it is one of the last.
+    A worker runs its steps in their order, so it is one of the last: where the sampling names none, the very last.
     """
+    if "n" not in row and executions and executions[-1].start + executions[-1].dur <= row["t"]:
+        ran = executions[-1]
+        executions[-1] = ran._replace(dur=row["t"] + dur - ran.start)
+        return True
     number = count(row.get("n"))
     for at in range(len(executions) - 1, max(-1, len(executions) - 9), -1):
         ran = executions[at]

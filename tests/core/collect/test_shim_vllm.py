@@ -46,6 +46,14 @@ class Worker:
     def execute_model(self, scheduler_output): return None
     def sample_tokens(self, grammar_output): return 1
 """,
+    "vllm/profiler/wrapper.py": """
+class WorkerProfiler:
+    def _call_start(self): self._start()
+    def _call_stop(self): self._stop()
+class TorchProfilerWrapper(WorkerProfiler):
+    def _start(self): pass
+    def _stop(self): pass
+""",
     "vllm/v1/engine/async_llm.py": """
 class AsyncLLM:
     async def generate(self, prompt, sampling_params, request_id): 
@@ -123,8 +131,10 @@ engine.update_from_output(chosen, Made(sampled_token_ids=[[5, 6], [7]], req_id_t
 
 def test_a_step_is_called_alike_where_it_is_chosen_run_and_taken_in(tmp_path: Path) -> None:
     events = _run(tmp_path, ENGINE)
-    names = ("vllm.schedule", "vllm.execute_model", "vllm.sample_tokens", "vllm.update")
-    assert [_named(events, name)[0]["n"] for name in names] == [1, 1, 1, 1]
+    names = ("vllm.schedule", "vllm.execute_model", "vllm.update")
+    assert [_named(events, name)[0]["n"] for name in names] == [1, 1, 1]
+    (ran,), (sampled,) = _named(events, "vllm.execute_model"), _named(events, "vllm.sample_tokens")
+    assert (sampled["tid"], sampled["t"] >= ran["t"] + ran["dur"]) == (ran["tid"], True)
 
 
 def test_what_came_out_is_told_with_what_was_rejected_too_much_or_unwanted(tmp_path: Path) -> None:
@@ -144,6 +154,13 @@ def test_requests_coming_evicted_and_ended_are_told(tmp_path: Path) -> None:
     assert [(event["rid"], event["prompt"]) for event in _named(events, "request.queued")] == [("a", 9), ("b", 9)]
     assert [(event["rid"], event["computed"]) for event in _named(events, "request.preempted")] == [("a", 6)]
     assert [(event["rid"], event["reason"]) for event in _named(events, "request.ended")] == [("b", "FINISHED_ABORTED")]
+
+
+def test_the_start_and_the_stop_of_its_own_profiler_are_told(tmp_path: Path) -> None:
+    code = "from vllm.profiler.wrapper import TorchProfilerWrapper as P\nP()._call_start(); P()._call_stop()"
+    events = _run(tmp_path, code)
+    for name in ("vllm.profiler_start", "vllm.profiler_stop"):
+        assert [event["ph"] for event in _named(events, name)] == ["X"]
 
 
 FRONT = """
