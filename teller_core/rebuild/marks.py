@@ -92,12 +92,12 @@ class Joined(NamedTuple):
     of: Int64
 
 
-def join_marked(found: Marked, tree: Tree, ran: Mapping[int, tuple[int, int, int]], problems: Counter[str]) -> Joined:
+def join_marked(found: Marked, ran: Mapping[int, tuple[int, int, int]], problems: Counter[str]) -> Joined:
     """The steps of ``found``. ``ran``: by number, the step, start and stop of the worker's execution.
 
-    Their times are those of the execution, and end when the last of their work did. A step that the end of the trace cuts is
-    left out. Problems: ``marks_without_step`` (numbers that no execution has), ``device_clock_apart`` (steps whose calls lie
-    outside of their execution: the trace's times are moved by what brings them in).
+    Their times are those of the execution, and end when the last of their work did. Problems: ``marks_without_step`` (numbers
+    that no execution has), ``device_clock_apart`` (steps whose calls lie outside of their execution: the trace's times are moved
+    by what brings them in).
     """
     numbers: Sequence[int] = found.number.tolist()
     of = np.array([k for k, number in enumerate(numbers) if number in ran], dtype=np.int64)
@@ -106,9 +106,7 @@ def join_marked(found: Marked, tree: Tree, ran: Mapping[int, tuple[int, int, int
     step, start, stop = times[:, 0], times[:, 1], times[:, 2]
     shift, outside = _shift(start - found.begin[of], stop - found.stop[of])
     problems["device_clock_apart"] += outside
-    whole = stop <= int(tree.trace.end.max(initial=0)) + shift
-    done = np.maximum(stop, found.finished[of] + shift)
-    return Joined(step[whole], start[whole], done[whole], of[whole])
+    return Joined(step, start, np.maximum(stop, found.finished[of] + shift), of)
 
 
 def _shift(least: Int64, most: Int64) -> tuple[int, int]:

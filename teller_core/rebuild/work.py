@@ -55,7 +55,7 @@ def step_work(
             if tree is not None and any(k in slot.names for slot in slots):
                 found.append((i, _named(slots, k, annotations[k], tree)))
             elif tree is not None and len(ran.step) and (marks := marked(tree, problems)) is not None:
-                found.append((i, _launched(recording, slots, where, marks, tree, problems)))
+                found.append((i, _launched(recording, slots, where, marks, problems)))
             elif tree is not None and len(ran.step):
                 found.append((i, _covered(ran, _limits(recording, where, ran), tree)))
         pieces += _with_executions(ran, found, own[0]) if len(ran.step) else found
@@ -102,8 +102,8 @@ def _named(slots: Sequence[Slot], which: int, named: Annotated, tree: Tree) -> P
     return Piece(step, named.start[k], range_max(tree.trace.end, row, row_stop), row, row_stop)
 
 
-def _launched(  # noqa: PLR0917
-    recording: Recording, slots: Sequence[Slot], where: Place, marks: Marked, tree: Tree, problems: Counter[str]
+def _launched(
+    recording: Recording, slots: Sequence[Slot], where: Place, marks: Marked, problems: Counter[str]
 ) -> Piece:
     """Steps by the numbers that their calls carry. A number that two executions of the process have is none."""
     ran: dict[int, tuple[int, int, int]] = {}
@@ -113,7 +113,7 @@ def _launched(  # noqa: PLR0917
         if one is not None and one.number is not None:
             twice |= {one.number} & ran.keys()
             ran[one.number] = (step, one.start, one.start + one.dur)
-    joined = join_marked(marks, tree, {number: told for number, told in ran.items() if number not in twice}, problems)
+    joined = join_marked(marks, {number: told for number, told in ran.items() if number not in twice}, problems)
     return Piece(joined.step, joined.start, joined.stop, marks.row[joined.of], marks.row_stop[joined.of])
 
 

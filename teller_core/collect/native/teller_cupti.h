@@ -43,8 +43,12 @@ typedef struct {
   int whole, shared;
 } asked_t;
 
-/* Unix ns: what was done when the window opened and closed, and when CUPTI was made to do something that a program may feel. */
-typedef struct { uint64_t open[2], close[2], disabled[2], flushed[2]; } times_t;
+/* Unix ns: when the window opened and closed, and when CUPTI was made to do what a program may feel. in_step: threads that were within
+ * a marked step as it closed: the last step is cut. */
+typedef struct {
+  uint64_t open[2], close[2], disabled[2], flushed[2];
+  int in_step;
+} times_t;
 
 typedef struct {
   kind_t kinds[KINDS];

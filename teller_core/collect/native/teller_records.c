@@ -199,7 +199,7 @@ void close_file(const char *reason, size_t dropped, const times_t *when, const c
   const char *comma = "";
   for (uint32_t i = 0; i < KINDS; i++)
     if (layout.kinds[i].count) say("%s\"%u\":%llu", comma, i, (unsigned long long)layout.kinds[i].count), comma = ",";
-  say("},\"stalls\":[[%llu,%llu],[%llu,%llu],[%llu,%llu]]}", (unsigned long long)when->open[0],
+  say("},\"in_step\":%d,\"stalls\":[[%llu,%llu],[%llu,%llu],[%llu,%llu]]}", when->in_step, (unsigned long long)when->open[0],
       (unsigned long long)when->open[1], (unsigned long long)when->disabled[0], (unsigned long long)when->disabled[1],
       (unsigned long long)when->flushed[0], (unsigned long long)when->flushed[1]);
   block(FOOTER, 1, json, (uint32_t)json_used);

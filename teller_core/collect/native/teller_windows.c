@@ -18,9 +18,10 @@ static uint32_t opened;
 static uint32_t ended;
 static uint64_t seen; /* when the file was written that asked for it, Unix ns */
 static uint64_t most_steps, steps_begun;
+static int inside; /* threads within a marked part of a step */
 static __thread uint32_t pushed;
-static __thread uint64_t last_step;
-static __thread uint32_t last_in; /* the window in which it was */
+static __thread uint64_t last_step = UINT64_MAX;
+static __thread uint32_t last_in; /* the window in which it began, 0 for none */
 
 static void become(int now) { __atomic_store_n(&state, now, __ATOMIC_RELEASE); }
 static uint64_t written(const struct stat *s) { return (uint64_t)s->st_mtim.tv_sec * 1000000000ull + (uint64_t)s->st_mtim.tv_nsec; }
@@ -72,7 +73,7 @@ static uint32_t most_windows(void) {
 
 static void refuse(const asked_t *asked, const char *reason) {
   const uint64_t now = teller_now(CLOCK_REALTIME);
-  const times_t when = {{now, now}, {now, now}, {now, now}, {now, now}};
+  const times_t when = {{now, now}, {now, now}, {now, now}, {now, now}, 0};
   if (!open_file(asked)) close_file(reason, 0, &when, "");
   become(REFUSED);
   __atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
@@ -98,7 +99,7 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   }
   opened++;
   const uint64_t now = teller_now(CLOCK_REALTIME);
-  when = (times_t){{now, now}, {now, now}, {now, now}, {now, now}};
+  when = (times_t){{now, now}, {now, now}, {now, now}, {now, now}, 0};
   write_anchor();
   if (start_writing()) {
     if (!taken) cupti.unsubscribe(subscriber);
@@ -122,6 +123,7 @@ static void window(const asked_t *asked, const char *path, const struct stat *wa
   when.close[0] = when.disabled[0] = teller_now(CLOCK_REALTIME);
   disable(asked);
   when.disabled[1] = teller_now(CLOCK_REALTIME);
+  when.in_step = __atomic_load_n(&inside, __ATOMIC_RELAXED);
   usleep((useconds_t)(asked->ms < 50 ? asked->ms : 50) * 1000); /* what runs now ends first: forced out, it has no end */
   when.flushed[0] = teller_now(CLOCK_REALTIME);
   cupti.flush(0);
@@ -179,7 +181,7 @@ void teller_cupti_after_fork(void) {
   forget_buffers();
   abandon_file();
   memset(&cupti, 0, sizeof cupti);
-  started = open_now = ending = giving_way = blinded = 0;
+  started = open_now = ending = giving_way = blinded = inside = 0;
   state = UNSEEN;
   seen = 0;
   opened = 0;
@@ -194,21 +196,21 @@ EXPORTED int InitializeInjection(void) {
 }
 
 /* What runs on this thread until teller_step_end belongs to step `id`: its records carry the number. Nothing outside windows, nor
- * beyond the steps that were asked for. A step may come in several parts. */
+ * beyond the steps that were asked for. A step may come in several parts; one that began before the window is not marked. */
 EXPORTED void teller_step(uint64_t id) {
   uint32_t now = (uint32_t)__atomic_load_n(&open_now, __ATOMIC_ACQUIRE);
-  if (!now) return;
-  if (last_in != now || last_step != id) {
-    last_in = now, last_step = id;
-    __atomic_fetch_add(&steps_begun, 1, __ATOMIC_RELEASE);
+  if (last_step != id) {
+    last_step = id, last_in = now;
+    if (now) __atomic_fetch_add(&steps_begun, 1, __ATOMIC_RELEASE);
   }
+  if (!now || last_in != now) return;
   if (most_steps && __atomic_load_n(&steps_begun, __ATOMIC_ACQUIRE) > most_steps) return;
-  if (!cupti.push(CUSTOM2, id)) pushed++;
+  if (!cupti.push(CUSTOM2, id)) pushed++, __atomic_fetch_add(&inside, 1, __ATOMIC_RELAXED);
 }
 
 EXPORTED void teller_step_end(void) {
   uint64_t id;
-  if (pushed) pushed--, cupti.pop(CUSTOM2, &id);
+  if (pushed) pushed--, __atomic_fetch_sub(&inside, 1, __ATOMIC_RELAXED), cupti.pop(CUSTOM2, &id);
 }
 
 /* What became of the window that was asked for by the file written at `asked` Unix ns: -1 not seen yet, 0 seen, 1 open,

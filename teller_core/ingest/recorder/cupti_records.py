@@ -34,7 +34,8 @@ OF_STEPS = 5
 NO_STREAM = 0xFFFFFFFF
 OF_THREAD = 2
 """CUPTI_ACTIVITY_OBJECT_THREAD."""
-ENDED = frozenset({"time", "steps", "asked", "max_records", "exit"})
+AFTER_STEPS = "steps"
+ENDED = frozenset({"time", AFTER_STEPS, "asked", "max_records", "exit"})
 """Reasons for which a window ends as it should."""
 REFUSED = frozenset(
     {
@@ -135,13 +136,18 @@ def _interval(value: object) -> tuple[int, int] | None:
 
 
 def _steps(blocks: Blocks) -> tuple[Int64, Int64]:
-    """(sorted correlation ids, the step's number of each)."""
+    """(sorted correlation ids, the step's number of each). The last step is not told where the window's end cut it."""
     rows = blocks.rows.get("external")
     if rows is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     mine = rows[rows["external_kind"] == OF_STEPS]
     order = np.argsort(mine["correlation_id"], kind="stable")
-    return mine["correlation_id"][order].astype(np.int64), mine["external_id"][order].astype(np.int64)
+    known, number = mine["correlation_id"][order].astype(np.int64), mine["external_id"][order].astype(np.int64)
+    footer: Mapping[str, object] = blocks.footer or {}
+    if len(number) and footer.get("reason") != AFTER_STEPS and (blocks.footer is None or footer.get("in_step")):
+        whole = number != number[-1]
+        known, number = known[whole], number[whole]
+    return known, number
 
 
 def _calls(category: str) -> Add:

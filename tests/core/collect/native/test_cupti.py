@@ -176,6 +176,17 @@ ours.teller_step_end(); print(fake.fake_step() == 2**64 - 1)
     assert done.stdout.split() == ["True", "5", "True", "True"], done.stderr
 
 
+def test_a_step_that_began_before_the_window_is_not_marked_by_its_later_part(run: Run) -> None:
+    done = run("""
+ours.teller_step(ctypes.c_uint64(4)); ours.teller_step_end()
+open_now()
+for step in (4, 5, 5):
+    ours.teller_step(ctypes.c_uint64(step)); print(fake.fake_step() == step); ours.teller_step_end()
+close_now()
+""")
+    assert done.stdout.split() == ["False", "True", "True"], done.stderr
+
+
 def test_a_thousand_windows_under_load_end_and_never_hang(run: Run, tmp_path: Path) -> None:
     done = run(
         """
@@ -370,3 +381,19 @@ print("well")
     found = found_in(tmp_path)
     assert found.problems == {"cut_file": 1}
     assert found.kept < 8000
+
+
+def test_a_step_that_the_window_s_end_cut_is_not_told(run: Run, tmp_path: Path) -> None:
+    done = run("""
+open_now()
+for step in (3, 4):
+    ours.teller_step(ctypes.c_uint64(step))
+    feed(fake, step_of_two_launches(time.time_ns(), 10 * step, step, 9))
+    if step == 3: ours.teller_step_end()
+close_now()
+""")
+    assert done.returncode == 0, done.stderr
+    (trace,) = found_in(tmp_path).traces
+    assert footer(tmp_path)["in_step"] == 1
+    assert {json.loads(text).get("step") for text in trace.args} == {3, None}
+    assert len(trace) == 8

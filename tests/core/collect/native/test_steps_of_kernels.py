@@ -52,7 +52,8 @@ def _hooks(cap: Path, pid: int) -> None:
             file.write(_line("X", at, "vllm.execute_model", dur=TOOK, n=number, tokens=tokens))
 
 
-def _capture(folder: Path) -> Capture:
+def capture_of(folder: Path) -> Capture:
+    """What is rebuilt of a bundle."""
     group = plan([folder], together=True)[0]
     reading = read_trees(group, nest)
     capture = rebuild(reading.recording, reading.trees, capture_id="c", name="c")
@@ -60,14 +61,8 @@ def _capture(folder: Path) -> Capture:
     return capture
 
 
-@pytest.mark.parametrize("shift", [0, 10 * MS, -25 * MS])
-def test_a_kernel_leads_to_its_step_and_its_requests_whatever_the_clocks(run: Run, tmp_path: Path, shift: int) -> None:
-    done = run(FEED, SHIFT=str(shift))
-    assert done.returncode == 0, done.stderr
-    (window,) = tmp_path.glob("cap/cupti-*.bin")
-    _hooks(tmp_path / "cap", int(window.name.split("-")[1]))
-    (tmp_path / "bundle.json").write_text('{"schema": 2, "engine": "vllm", "stop_ns": 1}')
-    capture = _capture(tmp_path)
+def requests_by_link(capture: Capture) -> dict[int, set[str]]:
+    """The requests of the step of each device row, by the row's correlation id."""
     part, names = capture.participation, capture.requests.engine_id
     found: dict[int, set[str]] = {}
     for step, rank, row, stop in zip(
@@ -80,6 +75,18 @@ def test_a_kernel_leads_to_its_step_and_its_requests_whatever_the_clocks(run: Ru
         requests = {names[request] for request in part.request[part.step == step].tolist()}
         for link in tree.trace.link[rows[tree.trace.on_device[rows]]].tolist():
             found[link] = requests
+    return found
+
+
+@pytest.mark.parametrize("shift", [0, 10 * MS, -25 * MS])
+def test_a_kernel_leads_to_its_step_and_its_requests_whatever_the_clocks(run: Run, tmp_path: Path, shift: int) -> None:
+    done = run(FEED, SHIFT=str(shift))
+    assert done.returncode == 0, done.stderr
+    (window,) = tmp_path.glob("cap/cupti-*.bin")
+    _hooks(tmp_path / "cap", int(window.name.split("-")[1]))
+    (tmp_path / "bundle.json").write_text('{"schema": 2, "engine": "vllm", "stop_ns": 1}')
+    capture = capture_of(tmp_path)
+    found = requests_by_link(capture)
     assert found == {2 * place + 1 + k: set(_requests_of(place)) for place in SEEN for k in range(2)}
     assert set(capture.steps.mapping.tolist()) == {int(Mapping.RECORDED)}
     assert capture.problems.get("device_clock_apart", 0) == (len(SEEN) if shift else 0)
