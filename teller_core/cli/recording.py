@@ -39,7 +39,8 @@ def _recorded(given: argparse.Namespace, signals: "Held") -> "tuple[Path, Captur
     from teller_core.collect.bundle import engine_of
     from teller_core.collect.ring import Bounds
     from teller_core.collect.run import Wanted, capture
-    from teller_core.collect.windows.triggers import Window, plan_of
+    from teller_core.collect.windows.control import Window
+    from teller_core.collect.windows.triggers import plan_of
     from teller_core.tell.recording_page import begin_line, window_line
 
     engine = engine_of(given.command)

@@ -18,25 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from teller_core.collect.environment import SHIM, environment
-from teller_core.collect.packing import compress_traces
+from teller_core.collect.environment import environment
 from teller_core.collect.record import anchor, begin, finish, prepare
 from teller_core.collect.ring import Bounds
 from teller_core.collect.windows.control import Window, ask, close
 from teller_core.collect.windows.triggers import Plan, Watch
 from teller_core.errors import InputError
 
-__all__ = [
-    "SHIM",
-    "Service",
-    "close_window",
-    "compress_traces",
-    "engine_of",
-    "events",
-    "open_window",
-    "record",
-    "started",
-]
 ENGINES = ("vllm", "sglang", "transformers")
 GRACE_S = 5.0
 

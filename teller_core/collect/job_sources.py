@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from teller_core.collect.bundle import compress_traces, events
+from teller_core.collect.bundle import events
 from teller_core.collect.finished import copy_files, finished_files
 from teller_core.collect.jobs import JobPlan
+from teller_core.collect.packing import compress_traces
 from teller_core.collect.windows.control import Window, ask, close
 from teller_core.collect.windows.endpoints import start_profile, stop_profile
 from teller_core.collect.windows.triggers import Plan

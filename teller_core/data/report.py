@@ -15,13 +15,13 @@ from teller_core.data.report_captures import (
     FileReport,
     FormatReport,
     FormatsReport,
+    IdentityReport,
     ImportReport,
     JoinReport,
     MappingWord,
     RankReport,
 )
 from teller_core.data.report_findings import EvidenceItem, Finding, Model, Scope, View
-from teller_core.data.report_identity import IdentityReport
 
 __all__ = [
     "CaptureReport",

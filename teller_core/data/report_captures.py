@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import Field
 
 from teller_core.data.report_findings import Finding, Model
-from teller_core.data.report_identity import IdentityReport
 
 MappingWord = Literal["recorded", "inferred", "unknown"]
 
@@ -53,6 +52,17 @@ class JoinReport(Model):
     used: int = Field(description="operators whose shapes, or collective's name, come from the execution trace")
     launches: int = Field(description="replays of the graph")
     by_name: bool = Field(description="names agreed; else the order alone told which kernel is which")
+
+
+class IdentityReport(Model):
+    """Whether what was scheduled for each request adds up, every term recorded by itself, in tokens:
+    scheduled = prompt - cached - remote + recomputed + rejected + surplus + unused + output - 1.
+    """
+
+    checked: int = Field(description="requests whose terms were all recorded")
+    holds: int = Field(description="those of them for which the sum holds")
+    terms: dict[str, int] = Field(description="the sums of the terms over the requests that were checked")
+    unchecked: dict[str, int] = Field(description="requests that could not be checked, by why")
 
 
 class CaptureReport(Model):

@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from teller_core.collect.bundle import SHIM
+from teller_core.collect.environment import SHIM
 from teller_core.collect.sampler import INTERVAL_S, Sampler
 from teller_core.collect.segments import Segments
 

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from teller_core.collect.windows.control import Asked, Window, ask, asked_in, close
+from teller_core.collect.windows.control import Asked, Window, ask, asked_in
 from teller_core.collect.windows.slow import Watched
 from teller_core.collect.windows.tail import Tail
 from teller_core.errors import InputError
 
-__all__ = ["Asked", "Plan", "Watch", "Window", "ask", "close", "plan_of"]
 SECOND = 1_000_000_000
 
 

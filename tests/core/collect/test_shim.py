@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from teller_core.collect.bundle import SHIM
+from teller_core.collect.environment import SHIM
 
 FAKE_VLLM = {
     "vllm/__init__.py": '__version__ = "{version}"\n',

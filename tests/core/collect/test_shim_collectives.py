@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from teller_core.collect.bundle import SHIM
+from teller_core.collect.environment import SHIM
 
 CALLS = """
 import torch, torch.distributed as dist

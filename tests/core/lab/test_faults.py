@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.collect.bundle import SHIM
+from teller_core.collect.environment import SHIM
 from teller_core.lab import faults
 from teller_core.lab.faults import Delay, logged, strike, write_plan
 from teller_core.lab.plan import plan_episode
