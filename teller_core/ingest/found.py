@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from teller_core.data.records import Process, Records
 from teller_core.data.trace import Trace
-from teller_core.ingest.recorder.nvtx_pieces import Piece
+from teller_core.ingest.nvtx_pieces import Piece
 
 Progress = Callable[[int], None]
 """Called now and then with the bytes of the file read so far."""

@@ -10,8 +10,8 @@ from teller_core.data.records import FileRead, Iteration, Process, Recording, Re
 from teller_core.data.table import UNKNOWN
 from teller_core.ingest.decimals import LARGEST
 from teller_core.ingest.found import Found
+from teller_core.ingest.nvtx_pieces import Piece, joined
 from teller_core.ingest.recorder import engine_stats
-from teller_core.ingest.recorder.nvtx_pieces import Piece, joined
 from teller_core.ingest.roles import with_roles
 from teller_core.ingest.rotation import Logs
 from teller_core.ingest.told_twice import iterations_joined, spans_joined

@@ -22,7 +22,7 @@ from teller_core.ingest.decimals import LARGEST, whole
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import file_lines, text_of
-from teller_core.ingest.recorder.nvtx_pieces import MOST, Loose, Piece, piece_of
+from teller_core.ingest.nvtx_pieces import MOST, Loose, Piece, piece_of
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "nvtx_tsv"
