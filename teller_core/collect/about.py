@@ -26,7 +26,7 @@ def read_about(folder: Path) -> dict[str, Any]:
         text = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
         found: object = json.loads(text)
     except (FileNotFoundError, NotADirectoryError):
-        why = f"it is no recording: it has no {NAME}"
+        why = f"it is no recording: it has no {NAME}" if folder.exists() else "there is no such folder"
         raise InputError(what, why, "Name the folder that `capture` wrote") from None
     except OSError as error:
         why = f"its {NAME} cannot be read ({(error.strerror or 'no reason given').lower()})"

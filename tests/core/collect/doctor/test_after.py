@@ -222,6 +222,8 @@ def test_samples_that_were_not_taken_are_told(tmp_path: Path) -> None:
 def test_a_folder_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no recording"):
         examine_recording(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        examine_recording(tmp_path / "none")
 
 
 def test_a_description_that_is_no_json_is_refused(tmp_path: Path) -> None:
