@@ -27,6 +27,8 @@ GROUPS_EVERY = 100
 MOST_OPEN = 512
 """Files kept open: half of what a process may have open by default."""
 MOVED_NS = 10_000_000
+MACHINE_EVERY = 3
+"""How busy all processors are is read once in this many turns."""
 QUICK_NS = 200_000
 """/proc/stat counts every interrupt of every processor: where reading it takes longer, it is read once a second."""
 Pair = tuple[int, int]
@@ -199,14 +201,18 @@ class Sampler:
     def _machine(self, slow: bool) -> None:
         now = time.time_ns()
         self._say_all(now, 0, proc.pressure(self._news))
-        if slow or self._quick:
+        if slow or (self._quick and self._turn % MACHINE_EVERY == 0):
             began = time.perf_counter_ns()
             self._say_all(now, 0, proc.processors(self._kept.read))
             self._quick = time.perf_counter_ns() - began < QUICK_NS
 
     def _say_all(self, now: int, pid: int, readings: Iterable[proc.Reading]) -> None:
-        for reading in readings:
-            self._say(now, pid, reading.name, reading.value)
+        values, lines = self._values, self._lines
+        for name, value, _ in readings:
+            key = (pid, 0, name)
+            if values.get(key) != value:
+                values[key] = value
+                lines.append(f'{{"t":{now},"pid":{pid},"name":"{name}","value":{value}}}')
 
     def _say(self, now: int, pid: int, name: str, value: int, thread: int = 0) -> None:
         key = (pid, thread, name)
