@@ -82,9 +82,13 @@ def flush(even_if_empty=False):
         while left > 0:
             lines, size = [], 0
             while left > 0 and len(lines) < AT_ONCE and size < AT_ONCE_BYTES:
-                lines.append(_line(pending.popleft()))
-                size += len(lines[-1])
                 left -= 1
+                line = guarded("line", _line, pending.popleft())
+                if line is None:  # not to be said in JSON
+                    lose(1)
+                    continue
+                lines.append(line)
+                size += len(line)
             if not ring.write("".join(lines).encode("ascii"), _heading):
                 lose(len(lines))
             if left > 0:
@@ -144,9 +148,9 @@ def _note_problems():
 def _process():
     hooks = [{"event": event, "package": package, "version": v} for (event, package), v in _state["hooks"].items()]
     return {
-        "argv": _program(),
+        "argv": guarded("argv", _program, default=[]),
         "ppid": os.getppid(),
-        "exe": os.path.basename(sys.executable or ""),
+        "exe": guarded("exe", lambda: os.path.basename(sys.executable or ""), default=""),
         "py": sys.version.split()[0],
         "anchor": anchor(),
         "hooks": hooks,

@@ -1,12 +1,16 @@
-"""The recorder's life in one process: start, a quiet thread, garbage collections, forks, the end."""
+"""The recorder's life in one process: start, a quiet thread, garbage collections, forks, the end.
+
+The thread is one of the system, not of ``threading``: a program that waits for all its threads to end must not wait for
+ours, nor trace it. It takes no signals: one that the program holds back, to wait for it, would end the process.
+"""
 
 import atexit
 import gc
 import os
 import sys
-import threading
 import time
-from contextlib import suppress
+from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
+from _thread import allocate_lock, get_ident, start_new_thread
 
 import teller_shim_collectives as collectives
 import teller_shim_cost as cost
@@ -27,8 +31,8 @@ LONG_COLLECTION_NS = 1_000_000
 SILENT_S = 1.0
 """A process that lives longer than this is in the bundle, even where it has nothing to say."""
 REPORT_S = 5.0
-_thread = {"running": None, "stop": None, "stopped": False}
-"""``stop`` is held while its thread may run: to wait for a lock costs less than to wait for an event."""
+_thread = {}
+"""``stop`` while a thread runs that nobody has told to end: held until then. ``ended``: held by the last one while it lives."""
 _collections = {}
 
 
@@ -42,7 +46,7 @@ def start(folder):
     imports.when_imported("multiprocessing.util", lambda module: _multiprocessing(module, folder))
     gc.callbacks.append(_collection)
     os.register_at_fork(
-        before=lambda: guarded("fork", _before_fork),
+        before=lambda: guarded("fork", _stop_thread),
         after_in_parent=lambda: guarded("fork", _run_thread, folder),
         after_in_child=lambda: guarded("fork", _in_child, folder),
     )
@@ -51,27 +55,28 @@ def start(folder):
 
 
 def _run_thread(folder):
-    running = _thread["running"]
-    if running is not None and running.is_alive() and not _thread["stopped"]:
+    if "stop" in _thread:
         return  # two threads forked at once: the first has started it again
-    stop = threading.Lock()
+    stop, ended = allocate_lock(), allocate_lock()
     stop.acquire()
-    thread = threading.Thread(target=_watch, args=(folder, stop), daemon=True)
-    _thread.update(running=thread, stop=stop, stopped=False)
-    thread.start()
+    ended.acquire()
+    _thread.update(stop=stop, ended=ended)
+    before = pthread_sigmask(SIG_BLOCK, ())
+    try:
+        pthread_sigmask(SIG_BLOCK, valid_signals())
+        start_new_thread(_live, (folder, stop, ended))
+    finally:
+        pthread_sigmask(SIG_SETMASK, before)
 
 
 def _stop_thread():
-    if not _thread["stopped"]:
-        _thread["stopped"] = True
-        with suppress(RuntimeError):  # another thread stopped it just now
-            _thread["stop"].release()
-    _thread["running"].join(0.5)
-
-
-def _before_fork():
-    """Python 3.12 warns of a fork beside threads: ours must not be the reason."""
-    _stop_thread()
+    """Before a fork, because Python 3.12 warns of one beside threads: ours must not be the reason. And at the end."""
+    stop = _thread.pop("stop", None)
+    if stop is not None:
+        stop.release()
+    ended = _thread.get("ended")
+    if ended is not None and ended.acquire(timeout=0.5):
+        ended.release()
 
 
 def _in_child(folder):
@@ -80,8 +85,16 @@ def _in_child(folder):
     collectives.after_fork()
     _of_profile("after_fork")
     _collections.clear()
+    _thread.clear()  # of the parent
     events.open_in(folder)
     _run_thread(folder)
+
+
+def _live(folder, stop, ended):
+    try:
+        guarded("thread", _watch, folder, stop)
+    finally:
+        ended.release()
 
 
 def _watch(folder, stop):
@@ -135,7 +148,7 @@ def _report():
 
 def _collection(phase, info):
     """Runs inside the collector: two dictionary accesses and at most one append."""
-    thread = threading.get_ident()
+    thread = get_ident()
     if phase == "start":
         _collections[thread] = time.time_ns()
         return

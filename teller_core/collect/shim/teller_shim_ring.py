@@ -12,9 +12,12 @@ from contextlib import suppress
 
 SEGMENTS = 8
 RETRY_S = 1.0
+HIGH = 200
+"""The first number for our descriptor: the low ones are what a program closes and opens again, and counts on."""
 _state = {
     "folder": None,
     "fd": None,
+    "file": None,
     "size": 0,
     "heading": 0,
     "begun": 0.0,
@@ -29,7 +32,7 @@ _kept = deque()
 
 def begin(folder):
     """Write into ``folder`` from now on, into a new file. Those of a parent are left to it."""
-    _state.update(folder=folder, fd=None, size=0, begun=0.0, number=0, torn=False, next_try=0.0)
+    _state.update(folder=folder, fd=None, file=None, size=0, begun=0.0, number=0, torn=False, next_try=0.0)
     _kept.clear()
     _bounds["bytes"] = _number("TELLER_CAPTURE_BYTES")
     _bounds["seconds"] = float(_number("TELLER_CAPTURE_SECONDS"))
@@ -66,6 +69,8 @@ def expire():
 
 def _ready(heading, coming):
     """Whether there is a file with room for ``coming`` bytes, made where there was none."""
+    if _state["fd"] is not None and not _is_ours():
+        _state["fd"] = None
     if _state["fd"] is not None and not _full(coming):
         return True
     now = time.monotonic()
@@ -76,6 +81,7 @@ def _ready(heading, coming):
     except OSError:
         _state["next_try"] = now + RETRY_S
         return _state["fd"] is not None
+    fd = _high(fd)
     _follow(fd, now)
     line = heading()
     try:
@@ -89,10 +95,36 @@ def _ready(heading, coming):
 def _follow(fd, now):
     if _state["fd"] is not None:
         os.close(_state["fd"])
+    if _kept:
         _kept[-1] = (_kept[-1][0], now)
     _kept.append((_path(), now))
-    _state.update(fd=fd, size=0, heading=0, begun=now, number=_state["number"] + 1)
+    _state.update(fd=fd, file=_identity(fd), size=0, heading=0, begun=now, number=_state["number"] + 1)
     expire()
+
+
+def _is_ours():
+    """Whether the descriptor still is our file: a program that becomes a daemon closes all it finds, and opens its own."""
+    try:
+        return _identity(_state["fd"]) == _state["file"]
+    except OSError:
+        return False
+
+
+def _identity(fd):
+    about = os.fstat(fd)
+    return about.st_dev, about.st_ino
+
+
+def _high(fd):
+    """``fd`` under a number that programs do not use, where there is one."""
+    try:
+        from fcntl import F_DUPFD_CLOEXEC, fcntl  # a library to load: only where something is written
+
+        high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH)
+    except (ImportError, OSError):
+        return fd
+    os.close(fd)
+    return high
 
 
 def _full(coming):

@@ -251,9 +251,10 @@ e.instant("kept")
 e.flush()
 good = r._state["fd"]
 r._state["fd"] = os.open("/dev/full", os.O_WRONLY)
+mine, r._state["file"] = r._state["file"], r._identity(r._state["fd"])
 for _ in range(7): e.instant("lost")
 e.flush()
-r._state["fd"] = good
+r._state.update(fd=good, file=mine)
 """
     assert _run(code, tmp_path).returncode == 0
     (event,) = [event for event in _events(tmp_path, "hook_error") if event["mod"] == "events_lost"]
@@ -351,3 +352,56 @@ def test_what_the_recorder_costs_is_told(tmp_path: Path) -> None:
     cost = _events(tmp_path / "cap", "shim_cost")[-1]
     assert cost["calls"] == 500
     assert 0 < cost["hooks_ns"] < cost["cpu_ns"] == cost["hooks_ns"] + cost["thread_ns"]
+
+
+def test_a_program_that_waits_for_all_its_threads_ends(tmp_path: Path) -> None:
+    code = "import threading as t\n[each is t.main_thread() or each.join() for each in t.enumerate()]\nprint(t.enumerate())"
+    done = _run(code, tmp_path)
+    assert done.stdout.startswith("[<_MainThread(MainThread, started ")
+    assert done.stdout.count("started") == 1
+
+
+@pytest.mark.parametrize("fork", ["", "os.fork() and os._exit(os.waitstatus_to_exitcode(os.wait()[1]))"])
+def test_a_signal_that_a_program_holds_back_to_wait_for_is_its_own(tmp_path: Path, fork: str) -> None:
+    code = f"""
+import os, signal, time
+{fork}
+for number in (signal.SIGTERM, signal.SIGUSR1):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    os.kill(os.getpid(), number)
+    time.sleep(0.1)
+    assert signal.sigwait([number]) == number
+"""
+    assert _run(code, tmp_path).returncode == 0
+
+
+def test_a_program_that_closes_every_file_and_opens_its_own_finds_nothing_of_ours_in_them(tmp_path: Path) -> None:
+    (tmp_path / "cap").mkdir()
+    code = f"""
+import gc, os, sys, time
+slow = [[] for _ in range(2_000_000)]
+gc.collect()
+while not os.listdir({str(tmp_path / "cap")!r}):
+    time.sleep(0.01)
+os.closerange(3, 1024)
+own = [os.open({str(tmp_path)!r} + "/own" + str(n), os.O_CREAT | os.O_RDWR) for n in range(300)]
+gc.collect()
+"""
+    done = _run(code, tmp_path / "cap")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any(path.stat().st_size for path in tmp_path.glob("own*"))
+    assert _events(tmp_path / "cap", "process_end")
+
+
+def test_what_cannot_be_said_in_json_costs_one_line_and_is_counted(tmp_path: Path) -> None:
+    code = """
+import sys, teller_shim_events as events
+class Odd:
+    def __str__(self): raise ValueError
+sys.argv = [3, None]
+events.instant("odd", value=Odd())
+events.instant("good", value=1)
+"""
+    assert _run(code, tmp_path).returncode == 0
+    assert [event["value"] for event in _events(tmp_path, "good")] == [1]
+    assert {event["mod"] for event in _events(tmp_path, "hook_error")} >= {"line", "argv", "events_lost"}
