@@ -2,8 +2,11 @@
 
 import argparse
 import os
+import re
+import stat
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +47,7 @@ def _recorded(given: argparse.Namespace, signals: "Held") -> "tuple[Path, Captur
     from teller_core.tell.recording_page import begin_line, window_line
 
     engine = engine_of(given.command)
-    folder: Path = given.to or Path(time.strftime(f"teller-{engine or Path(given.command[0]).name}-%Y%m%d-%H%M%S"))
+    folder: Path = given.to or _new_folder(engine or Path(given.command[0]).name)
     wanted = Wanted(
         bounds=Bounds(given.most_mb << 20, given.most_minutes * 60),
         plan=plan_of(given.window, Window(steps=given.window_steps, host=given.window_host)),
@@ -59,6 +62,22 @@ def _recorded(given: argparse.Namespace, signals: "Held") -> "tuple[Path, Captur
             complain(window_line(os.getpid(), given.window_steps))
 
     return folder, capture(given.command, folder, os.environ, wanted, told, signals=signals)
+
+
+def _new_folder(name: str) -> Path:
+    """A folder's name from that of the command, in letters that neither a terminal nor a shell obeys."""
+    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII).strip("-.")[:64]
+    return Path(f"teller-{plain or 'command'}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def _size_on_disk(folder: Path) -> int:
+    """Bytes that ``folder`` takes. A process that outlives the command may drop pieces of its ring meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            about = path.lstat()
+            total += about.st_blocks * 512 if stat.S_ISREG(about.st_mode) else 0
+    return total
 
 
 def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunReport":
@@ -80,7 +99,7 @@ def _report(folder: Path, captured: "Captured", seconds: float) -> "CaptureRunRe
         engine=about["engine"],
         exit=captured.status,
         duration_ms=round(seconds * 1000, 1),
-        bytes=sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file()),
+        bytes=_size_on_disk(folder),
         processes=len({path.name.split("-")[1].split(".")[0] for path in (folder / "cap").glob("host-*")}),
         requests=seen.get("requests"),
         engine_steps=seen.get("steps"),

@@ -10,27 +10,66 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 EVERY_S = 0.1
 BLOCK = 1 << 18
+TAIL = 64
 LONGEST_LINE = 1 << 16
 """A line that does not end is shown as it comes, when it is longer."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-DRAIN_S = 2.0
 
 
-def follow(path: Path, out: int, stop: threading.Event, readable: Callable[[bytes], bytes] | None = None) -> None:
+@dataclass
+class Shown:
+    """How far one file was shown: what lies before ``until`` was, what lies before ``hole`` is no longer on the disk.
+
+    Who gives the beginning of the file back to the disk moves ``hole`` first, so that nobody takes its zeros for text.
+    """
+
+    until: int = 0
+    hole: int = 0
+    skipped: int = 0
+    """Bytes that were given back before they were shown."""
+    tail: bytes = b""
+    """The end of what was shown."""
+    unread: bool = False
+    """Nobody reads what is shown: it goes nowhere."""
+
+    def keeps(self, most: int, size: int) -> int:
+        """From where on a file of ``size`` bytes is still needed: at most ``most`` bytes wait for a slow reader."""
+        return size if self.unread else max(self.until, size - most)
+
+
+def follow(
+    path: Path,
+    out: int,
+    stop: threading.Event,
+    readable: Callable[[bytes], bytes] | None = None,
+    shown_so_far: Shown | None = None,
+) -> None:
     """Copy what is appended to ``path`` to the descriptor ``out`` until ``stop`` is set and the end is reached.
 
     ``readable`` makes the text of one line of JSON. Whoever does not read any more is not written to.
     """
+    so_far = Shown() if shown_so_far is None else shown_so_far
+    try:
+        with suppress(OSError):
+            _follow(path, out, stop, readable, so_far)
+    finally:
+        so_far.unread = True
+
+
+def _follow(
+    path: Path, out: int, stop: threading.Event, readable: Callable[[bytes], bytes] | None, so_far: Shown
+) -> None:
     held, begun = b"", False
-    with path.open("rb", buffering=0) as file, suppress(OSError):
+    with path.open("rb", buffering=0) as file:
         while True:
             ending = stop.is_set()
-            while block := file.read(BLOCK):
+            while block := _next(file, so_far):
                 if readable is None:
                     _write(out, block)
                 else:
@@ -41,6 +80,31 @@ def follow(path: Path, out: int, stop: threading.Event, readable: Callable[[byte
                 _write(out, held)
                 return
             stop.wait(EVERY_S)
+
+
+def _next(file: IO[bytes], so_far: Shown) -> bytes:
+    """What follows in ``file``, nothing at its end. One that a program emptied, as a shell does that prints to /dev/stderr by
+    its name, is read from its beginning: what it held since the last look is not shown.
+    """
+    at = file.tell()
+    if _was_emptied(file.fileno(), at, so_far):
+        so_far.hole = 0
+        at = file.seek(0)
+    block = file.read(BLOCK)
+    while at < so_far.hole:
+        so_far.skipped += so_far.hole - at
+        at = file.seek(so_far.hole)
+        block = file.read(BLOCK)
+    so_far.until = at + len(block)
+    so_far.tail = block[-TAIL:] or so_far.tail
+    return block
+
+
+def _was_emptied(file: int, at: int, so_far: Shown) -> bool:
+    """Whether there is other text now before the place ``at`` than what was shown."""
+    begin = at - len(so_far.tail)
+    here = os.pread(file, len(so_far.tail), begin)
+    return here != so_far.tail and so_far.hole <= begin
 
 
 def _shown(text: bytes, begun: bool, readable: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:

@@ -16,6 +16,7 @@ from typing import Any
 from teller_core.collect.about import SCHEMA, write_about
 from teller_core.collect.clock import machine_clock
 from teller_core.collect.cupti.footers import outcomes
+from teller_core.collect.output import Shown
 from teller_core.collect.packing import compress_traces
 from teller_core.collect.ring import Bounds, Ring
 from teller_core.collect.sampler import INTERVAL_S, Sampler
@@ -61,9 +62,14 @@ def prepare(folder: Path) -> Path:
         (folder / ".part-try").write_bytes(b" " * 4096)  # a full disk lets a folder be made
         (folder / ".part-try").unlink()
     except OSError as error:
-        why = f"it cannot be written ({(error.strerror or 'no reason given').lower()})"
-        raise InputError("The folder to record into", why, "Name one where there is room") from None
+        raise unwritable(error) from None
     return cap
+
+
+def unwritable(error: OSError) -> InputError:
+    """The refusal of a folder that the disk does not let us write to."""
+    why = f"it cannot be written ({(error.strerror or 'no reason given').lower()})"
+    return InputError("The folder to record into", why, "Name one where there is room")
 
 
 def begin(
@@ -74,18 +80,19 @@ def begin(
     *,
     bounds: Bounds,
     outputs: Sequence[Path],
+    shown: Sequence[Shown] = (),
     with_samples: bool = True,
 ) -> Recording:
     """Start to record the process ``pid`` and all that come from it, until :func:`finish`.
 
     ``about`` is what ``bundle.json`` says besides: its ``start_ns`` and first clock anchor were taken before the command
-    began. ``outputs`` are files that the command writes itself.
+    began. ``outputs`` are files that the command writes itself, ``shown`` how far each is shown to somebody.
     """
     samples = Segments(folder, "samples", *bounds.of_writer())
     recording = Recording(
         folder,
         {"schema": SCHEMA, "host": socket.gethostname(), "clock": machine_clock(), "pid": pid, **about},
-        Ring(folder, bounds, list(outputs)),
+        Ring(folder, bounds, outputs, shown),
         watch,
         Sampler(pid, samples) if with_samples else None,
         samples,

@@ -8,11 +8,14 @@ import ctypes
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from teller_core.collect.output import Shown
 
 MOST_MB = 512
 """About an hour of a busy engine: three processes write some 2 KB a step, a hundred steps a second."""
@@ -66,19 +69,21 @@ class _Piece:
 class _Output:
     """A file that the service writes itself: what was given back, and how long it was at which time (monotonic s)."""
 
+    shown: Shown | None = None
+    size: int = 0
     hole: int = 0
     reserved: int = 0
     marks: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
 
 
 class Ring:
-    """Keeps the capture in ``folder`` within ``bounds``."""
+    """Keeps the capture in ``folder`` within ``bounds``. ``shown``: how far each of the ``outputs`` is shown, if at all."""
 
-    def __init__(self, folder: Path, bounds: Bounds, outputs: list[Path]) -> None:
+    def __init__(self, folder: Path, bounds: Bounds, outputs: Sequence[Path], shown: Sequence[Shown] = ()) -> None:
         self.dropped: dict[str, Dropped] = {}
         self._folder = folder
         self._bounds = bounds
-        self._outputs = {path: _Output() for path in outputs}
+        self._outputs = {path: _Output(so_far) for path, so_far in zip_longest(outputs, shown)}
         self._known: dict[Path, _Piece] = {}
 
     def sweep(self) -> None:
@@ -170,6 +175,11 @@ class Ring:
             size = path.stat().st_size
         except OSError:
             return 0
+        if size < state.size:  # a program opened /dev/stdout anew: what was there is gone
+            self._count(path.name, state.size - state.hole, time.time_ns(), pieces=0)
+            state.hole = state.reserved = 0
+            state.marks.clear()
+        state.size = size
         now = time.monotonic()
         if not state.marks or now - state.marks[-1][0] >= MARK_EVERY_S:
             state.marks.append((now, size))
@@ -177,7 +187,11 @@ class Ring:
         until = max(0, size - most) if size - state.hole > most + most // 8 else state.hole
         while len(state.marks) > 1 and now - state.marks[1][0] > self._bounds.most_seconds:
             until = max(until, state.marks.pop(0)[1])
+        if state.shown is not None:
+            until = min(until, state.shown.keeps(self._bounds.most_bytes, size))
         until -= until % BLOCK
+        if state.shown is not None and until > state.hole:
+            state.shown.hole = until
         if until > state.hole and _allocate(path, KEEP_SIZE | PUNCH_HOLE, state.hole, until - state.hole):
             self._count(path.name, until - state.hole, time.time_ns(), pieces=0)
             state.hole = until

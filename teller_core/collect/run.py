@@ -13,22 +13,25 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from teller_core.collect.bundle import engine_of, started
 from teller_core.collect.environment import Environment, environment
-from teller_core.collect.output import DRAIN_S, follow, log_line
-from teller_core.collect.record import begin, finish, prepare
+from teller_core.collect.output import Shown, follow, log_line
+from teller_core.collect.record import begin, finish, prepare, unwritable
 from teller_core.collect.ring import Bounds
-from teller_core.collect.signals import WINDOW, Held, let_through
+from teller_core.collect.signals import HANDED_ON, WINDOW, Held, let_through
+from teller_core.collect.unread import EVERY_S, Unread
 from teller_core.collect.windows.triggers import Plan, Watch
 from teller_core.errors import InputError
 
 OUTPUT, ERRORS = "server.log", "server-errors.log"
 BLOCK = 4 << 20
+PATIENCE_S = 2.0
+"""How long after the end of the command a signal to end is not for us yet: it may be the one that ended the command."""
 REQUESTS = (b"request.received", b"request.arrived", b"request.added", b"cb.add_request")
 """Each engine says some of these of a request."""
 _MARKS = re.compile(rb'"name": ?"(' + rb"|".join(re.escape(name) for name in REQUESTS) + rb'|vllm\.schedule|cb\.step)"')
@@ -73,19 +76,30 @@ def capture(
         raise InputError("The command to record", why, "Leave one `capture` out, or unset TELLER_CAPTURE_DIR")
     if shutil.which(command[0], path=inherited.get("PATH")) is None:
         raise InputError("The command to record", "there is no such program", "Check its name and that it runs alone")
+    there = folder.exists()
     cap = prepare(folder)
     engine = engine_of(command)
-    made = environment(cap, inherited, engine, wanted.bounds.of_writer(), without=wanted.without, words=command)
+    try:
+        made = environment(cap, inherited, engine, wanted.bounds.of_writer(), without=wanted.without, words=command)
+        about = started(command, made.on, made.off)
+        watch = Watch(cap, wanted.plan, about["start_ns"])
+        files = _files(folder)
+    except OSError as error:
+        _take_back(folder, there)
+        raise unwritable(error) from None
+    try:
+        let_through(signals)
+        pid = _spawn(command, made.variables, files, signals.mask)
+    except (InputError, KeyboardInterrupt):
+        _take_back(folder, there)
+        raise
     told(made)
-    about = started(command, made.on, made.off)
-    watch = Watch(cap, wanted.plan, about["start_ns"])
-    files = _files(folder)
-    let_through(signals)
-    pid = _spawn(command, made.variables, files, signals.mask)
+    shown = [Shown(unread=wanted.outs is None) for _ in files]
+    with_samples = "samples" not in made.off
     recording = begin(
-        folder, pid, about, watch, bounds=wanted.bounds, outputs=files, with_samples="samples" not in made.off
+        folder, pid, about, watch, bounds=wanted.bounds, outputs=files, shown=shown, with_samples=with_samples
     )
-    followers = _follow(files, wanted.outs, engine)
+    followers = _follow(pid, list(zip(files, shown, strict=True)), wanted.outs, engine)
     status = _wait(pid, signals.heard, watch)
     followers.end()
     finish(recording, status)
@@ -93,6 +107,12 @@ def capture(
         if _is_empty(path):
             path.unlink(missing_ok=True)
     return Captured(status, recording.about, _count(cap))
+
+
+def _take_back(folder: Path, there: bool) -> None:
+    """Remove what was made for a command that did not begin; the folder itself unless it was ``there``."""
+    for path in folder.iterdir() if there else (folder,):
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def exit_code(status: int) -> int:
@@ -141,20 +161,28 @@ class _Followers:
     threads: Sequence[threading.Thread]
 
     def end(self) -> None:
-        """Wait until all is shown, or until nobody takes it."""
+        """Wait until all is shown, as long as its reader takes, or until a signal tells us to end too."""
         self.stop.set()
-        deadline = time.monotonic() + DRAIN_S
+        until = time.monotonic() + PATIENCE_S
         for thread in self.threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            while thread.is_alive() and (time.monotonic() < until or not signal.sigpending() & set(HANDED_ON)):
+                thread.join(EVERY_S / 10)
 
 
-def _follow(files: Sequence[Path], outs: tuple[int, int] | None, engine: str) -> _Followers:
+def _follow(pid: int, files: Sequence[tuple[Path, Shown]], outs: tuple[int, int] | None, engine: str) -> _Followers:
     stop = threading.Event()
     readable = log_line if engine == "vllm" else None
-    pairs = zip(files, outs or (), strict=False)
+
+    def show(path: Path, out: int, shown: Shown) -> None:
+        follow(path, out, stop, readable, shown)
+        unread = Unread(pid, path)
+        with suppress(OSError):  # the folder was taken away
+            while not stop.wait(EVERY_S):
+                unread.turn()
+
     threads = [
-        threading.Thread(target=partial(follow, path, out, stop, readable), name="teller-output", daemon=True)
-        for path, out in pairs
+        threading.Thread(target=show, args=(path, out, shown), name="teller-output", daemon=True)
+        for (path, shown), out in zip(files, outs or (), strict=False)
     ]
     for thread in threads:
         thread.start()

@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -250,3 +252,77 @@ def test_what_nobody_reads_any_more_does_not_stop_the_command(tmp_path: Path) ->
         assert process.stderr is not None
         process.stderr.read()
     assert (tmp_path / "b" / "server.log").stat().st_size == 40 * 70001
+
+
+def _shell(folder: Path, script: str, behind: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    """The shell ``script`` under the recorder, its output piped into the shell command ``behind``."""
+    command = [*TELLER, "capture", "--to", str(folder), "--without", "nvtx", "--without", "cupti", *options, "--", "sh"]
+    line = f"({shlex.join([*command, '-c', script])} 2>/dev/null; echo $? >&2) | ({behind})"
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=WAIT_S, check=False)
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("exec yes", 141),
+        ("yes; exit 7", 7),
+        ("while :; do echo y; sleep 0.05; done", 141),
+    ],
+)
+def test_who_prints_though_nobody_reads_ends_as_at_a_pipe(tmp_path: Path, script: str, status: int) -> None:
+    done = _shell(tmp_path / "b", script, "head -1")
+    assert (done.stdout, done.stderr) == ("y\n", f"{status}\n")
+
+
+def test_a_slow_reader_gets_all_though_the_bundle_keeps_less(tmp_path: Path) -> None:
+    done = _shell(tmp_path / "b", "yes abcdefg | head -c 12000000", "sleep 3; cksum", "--most-mb", "16")
+    plain = subprocess.run(
+        ["sh", "-c", "yes abcdefg | head -c 12000000 | cksum"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == plain.stdout
+    assert _about(tmp_path / "b")["ring"]["dropped"]["server.log"]["bytes"]
+
+
+def test_a_reader_that_never_reads_is_waited_for_until_we_are_told_to_end(tmp_path: Path) -> None:
+    with _begin(tmp_path / "b", "print('x' * 1_000_000)", stderr=subprocess.DEVNULL) as process:
+        _until((tmp_path / "b" / "bundle.json").exists, process)
+        pid = _about(tmp_path / "b")["pid"]
+        _until(lambda: not Path(f"/proc/{pid}").exists(), process)
+        time.sleep(3)
+        assert process.poll() is None
+        process.terminate()
+        process.wait(WAIT_S)
+        assert _about(tmp_path / "b")["exit"] == process.returncode == 0
+
+
+def test_lines_of_a_shell_that_opens_its_output_by_name_are_shown(tmp_path: Path) -> None:
+    done = _shell(tmp_path / "b", "for n in 1 2 3; do echo line$n > /dev/stdout; sleep 0.4; done", "cat")
+    assert (done.stdout, done.stderr) == ("line1\nline2\nline3\n", "0\n")
+
+
+def test_a_command_that_could_not_be_started_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "none").write_text("no program\n")
+    (tmp_path / "none").chmod(0o755)
+    (tmp_path / "kept").mkdir()
+    for folder in ("new", "kept"):
+        command = [*TELLER, "capture", "--to", str(tmp_path / folder), "--", str(tmp_path / "none")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr == (
+            "teller: The command to record: exec format error. Check its name and that it runs alone.\n"
+        )
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["kept", "none"]
+
+
+def test_the_folders_name_is_made_of_the_commands_without_what_a_terminal_or_a_shell_would_obey(tmp_path: Path) -> None:
+    odd = tmp_path / "a%Y b\x1b[31m\n;c"
+    odd.symlink_to("/bin/true")
+    command = [*TELLER, "capture", "--", str(odd)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=_importing())
+    (made,) = (path.name for path in tmp_path.iterdir() if path != odd)
+    assert re.fullmatch(r"teller-a-Y-b-31m-c-\d{8}-\d{6}", made)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def _importing() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
