@@ -285,9 +285,9 @@ def test_a_slow_reader_gets_all_though_the_bundle_keeps_less(tmp_path: Path) -> 
 
 def test_a_reader_that_never_reads_is_waited_for_until_we_are_told_to_end(tmp_path: Path) -> None:
     with _begin(tmp_path / "b", "print('x' * 1_000_000)", stderr=subprocess.DEVNULL) as process:
-        _until((tmp_path / "b" / "bundle.json").exists, process)
+        until((tmp_path / "b" / "bundle.json").exists, process)
         pid = _about(tmp_path / "b")["pid"]
-        _until(lambda: not Path(f"/proc/{pid}").exists(), process)
+        until(lambda: not Path(f"/proc/{pid}").exists(), process)
         time.sleep(3)
         assert process.poll() is None
         process.terminate()
