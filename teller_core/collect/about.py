@@ -1,6 +1,7 @@
 """``bundle.json``, what a recording says about itself: written whole or not at all, read with a bound."""
 
 import json
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +24,10 @@ def read_about(folder: Path) -> dict[str, Any]:
     """What ``folder`` says of itself. Raises InputError where it is no recording, FormatError where it is broken."""
     what, path = f"The recording {folder.name}", folder / NAME
     try:
-        text = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b""
+        seen = path.stat()
+        text = (
+            path.read_bytes() if stat.S_ISREG(seen.st_mode) and seen.st_size <= MOST_BYTES else b""
+        )  # a pipe never ends
         found: object = json.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         why = f"it is no recording: it has no {NAME}" if folder.exists() else "there is no such folder"

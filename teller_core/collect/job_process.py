@@ -24,6 +24,9 @@ from teller_core.collect.jobs import JobPlan, Told
 from teller_core.collect.ring import Bounds
 from teller_core.errors import TellerError
 
+TO_END = (signal.SIGTERM, signal.SIGQUIT)
+NOTHING = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""The owner ends this process by closing its input; a signal must not end it alone, and leave behind what it records."""
 TELL_EVERY_S = 0.5
 POLL_S = 0.1
 LEAST_BYTES = 1 << 20
@@ -33,8 +36,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main() -> int:
     """Record what standard input asks for. Returns 0 where a bundle was made, else 1."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the owner ends this process by closing its input
+    for number in (*TO_END, *NOTHING):
+        signal.signal(number, _Speaker.hear)  # ignored, they would be so for the command too
     with open(
         0, "rb", buffering=0, closefd=False
     ) as owner:  # unbuffered: a line that is read is one that was waited for
@@ -70,12 +73,19 @@ def _plan(fields: dict[str, Any]) -> JobPlan:
 class _Speaker:
     """Listens to the owner and tells it how far the job is."""
 
+    signaled = False
+    """Whether somebody asked this process to end by a signal."""
+
     def __init__(self, plan: JobPlan, owner: IO[bytes]) -> None:
         self.plan = plan
         self.owner = owner
         self.began = time.monotonic()
         self.last = 0.0
         self.size = 0
+
+    @classmethod
+    def hear(cls, number: int, _: object) -> None:
+        cls.signaled |= number in TO_END
 
     def elapsed(self) -> float:
         return round(time.monotonic() - self.began, 1)
@@ -89,6 +99,8 @@ class _Speaker:
         """Wait a moment, tell, and say why to end now; empty to go on."""
         if select.select([self.owner], [], [], POLL_S)[0]:
             return "asked" if self.owner.readline() else "owner_gone"
+        if self.signaled:
+            return "asked"
         if time.monotonic() - self.last >= TELL_EVERY_S:
             self.last = time.monotonic()
             self.size = size_of(self.plan.folder)
@@ -110,6 +122,7 @@ def _command(plan: JobPlan, speaker: _Speaker) -> Told:
         bounds=bounds,
         plan=windows_of(plan),
     ) as service:
+        speaker.say(Told("recording", speaker.elapsed(), 0, service.process.pid))
         while not why:
             why = "itself" if service.process.poll() is not None else speaker.stop(service.process.pid)
         speaker.say(Told("ending", speaker.elapsed(), speaker.size, service.process.pid))

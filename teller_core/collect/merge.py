@@ -5,15 +5,18 @@ reading lays the clocks on one another, by what bounds them.
 """
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from teller_core.collect.about import SCHEMA, read_about, write_about
+from teller_core.collect.about import NAME, SCHEMA, read_about, write_about
 from teller_core.collect.finished import copy_files, finished_files
 from teller_core.data.report_recording import MergedMachine, MergeReport
 from teller_core.errors import InputError
 
+MOST = 1 << 62
+"""ns of a time, or us of an error, beyond which a file is wrong."""
 KEPT = ("host", "clock", "anchors", "start_ns", "stop_ns", "pid", "command", "exit")
 
 
@@ -28,10 +31,15 @@ def merge(bundles: Sequence[Path], target: Path) -> MergeReport:
     roots = [bundle.resolve() for bundle in bundles]
     if len(set(roots)) < len(roots):
         raise InputError("The bundles", "one is named twice", "Name the bundle of each machine once")
+    if any(one in other.parents for one in roots for other in roots):
+        raise InputError(
+            "The bundles", "one lies in another", "Name the bundle of each machine, each outside the others"
+        )
     abouts = [_about(bundle) for bundle in bundles]
     _check_target(target, roots)
     names = machine_names(roots)
     machines: list[MergedMachine] = []
+    there = target.exists()
     try:
         target.mkdir(parents=True, exist_ok=True)
         for root, name, about in zip(roots, names, abouts, strict=True):
@@ -40,6 +48,8 @@ def merge(bundles: Sequence[Path], target: Path) -> MergeReport:
         merged = [{"name": name, **_kept(about)} for name, about in zip(names, abouts, strict=True)]
         write_about(target, {"schema": SCHEMA, "engine": _engine(abouts), "merged": merged, **_span(abouts)})
     except OSError as error:
+        for half in [target / name for name in names] if there else [target]:
+            shutil.rmtree(half, ignore_errors=True)
         reason = (error.strerror or "the system refused it").lower()
         raise InputError("The merged bundle", f"it cannot be written ({reason})", "Name a folder with room") from None
     return MergeReport(
@@ -53,13 +63,15 @@ def merge(bundles: Sequence[Path], target: Path) -> MergeReport:
 
 def machine_names(roots: Sequence[Path]) -> list[str]:
     """A name for each of several folders: the first part of its path in which they differ, as reading them together names
-    them, numbered where two share it.
+    them, numbered where two share it. None is hidden: reading leaves out what is.
     """
     common = Path(os.path.commonpath(roots))
     parts = [root.relative_to(common).parts or (root.name,) for root in roots]
     names: list[str] = []
     for part in parts:
-        name = next((word for word in part if word not in names), f"{part[0]}-{len(names) + 1}")
+        taken = {*names, NAME}
+        words = [word.lstrip(".") for word in part]
+        name = next((word for word in words if word and word not in taken), f"{words[0] or 'machine'}-{len(names) + 1}")
         names.append(name)
     return names
 
@@ -93,7 +105,7 @@ def _span(abouts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """From the first start to the last stop, by the machines' own clocks; without what none says."""
     found: dict[str, int] = {}
     for key, of in (("start_ns", min), ("stop_ns", max)):
-        times = [about[key] for about in abouts if isinstance(about.get(key), int)]
+        times = [time for about in abouts if (time := _whole(about.get(key))) is not None]
         if len(times) == len(abouts):
             found[key] = of(times)
     return found
@@ -102,6 +114,15 @@ def _span(abouts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def _clock(about: Mapping[str, Any]) -> dict[str, Any]:
     clock = about.get("clock")
     return cast("dict[str, Any]", clock) if isinstance(clock, dict) else {}
+
+
+def _error_us(about: Mapping[str, Any]) -> int | None:
+    return _whole(_clock(about).get("max_error_us"))
+
+
+def _whole(value: object) -> int | None:
+    """``value`` where it is a count or a time that can be one: what a file says is taken for no more than it may be."""
+    return value if type(value) is int and 0 <= value < MOST else None
 
 
 def _same_machine(abouts: Sequence[Mapping[str, Any]]) -> bool:
@@ -113,7 +134,7 @@ def _error_ms(abouts: Sequence[Mapping[str, Any]]) -> float | None:
     """ms by which the clocks of any two may differ, by what their kernels say; None where one does not."""
     if _same_machine(abouts):
         return 0.0
-    errors = sorted(error for about in abouts if isinstance(error := _clock(about).get("max_error_us"), int))
+    errors = sorted(error for about in abouts if (error := _error_us(about)) is not None)
     return round(sum(errors[-2:]) / 1000, 3) if len(errors) == len(abouts) else None
 
 
@@ -126,11 +147,11 @@ def _note(abouts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _machine(name: str, about: Mapping[str, Any], files: int, size: int) -> MergedMachine:
-    error = _clock(about).get("max_error_us")
+    error = _error_us(about)
     return MergedMachine(
         name=name,
         host=str(about.get("host") or ""),
         files=files,
         bytes=size,
-        clock_error_ms=error / 1000 if isinstance(error, int) else None,
+        clock_error_ms=None if error is None else error / 1000,
     )

@@ -223,3 +223,20 @@ def test_an_endpoint_elsewhere_is_refused_unless_it_is_listed(tmp_path: Path) ->
     )
     assert told.state == "failed"
     assert told.error.startswith("The endpoint: it is neither on this machine nor on the list of the operator.")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_job_that_is_told_to_end_by_a_signal_leaves_nothing_of_what_it_records(tmp_path: Path, number: int) -> None:
+    job = jobs.start(planned(tmp_path, ESCAPES, str(tmp_path / "pids")))
+    started = pids(tmp_path / "pids", 3)
+    for other in (signal.SIGUSR1, signal.SIGINT, signal.SIGHUP, number):
+        job.process.send_signal(other)
+    told = over(job)
+    assert (told.state, told.ended_by) == ("ended", "asked")
+    assert not any(alive(pid) for pid in started)
+
+
+def test_the_command_of_a_job_has_the_signals_that_it_would_have(tmp_path: Path) -> None:
+    code = "import signal\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+    code += "assert signal.getsignal(signal.SIGHUP) == signal.getsignal(signal.SIGTERM) == signal.SIG_DFL"
+    assert over(jobs.start(planned(tmp_path, code))).exit == 0

@@ -1,16 +1,18 @@
 """Two ranks on both sides of a real link, each recorded into its own bundle: matched, put on one clock, and who was late told."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from teller_core.cli import main
 from teller_core.collect.merge import machine_names, merge
 from teller_core.data.capture import Capture
-from teller_core.errors import InputError
+from teller_core.errors import FormatError, InputError
 from teller_core.lab.link import Conditions, Link, linked, missing
 from tests.studies.gloo_pair import Told, called, rebuilt, run_pair
 from tests.studies.gloo_rank import LAYERS
@@ -200,3 +202,60 @@ def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=words):
             merge(bundles, target)
     assert not (tmp_path / "t").exists()
+
+
+def _bundle(folder: Path, **about: Any) -> Path:
+    (folder / "cap").mkdir(parents=True)
+    (folder / "cap" / "host-5.jsonl").write_text("{}\n")
+    (folder / "bundle.json").write_text(json.dumps({"schema": 2, "engine": "", **about}))
+    return folder
+
+
+def test_folders_that_would_be_hidden_or_in_the_way_get_names_of_their_own(tmp_path: Path) -> None:
+    names = (".one", "..two", "...", "bundle.json")
+    report = merge([_bundle(tmp_path / name) for name in names], tmp_path / "whole")
+    assert [machine.name for machine in report.machines] == ["one", "two", "machine-3", "bundle.json-4"]
+    assert all((tmp_path / "whole" / machine.name / "cap" / "host-5.jsonl").exists() for machine in report.machines)
+
+
+def test_what_a_bundle_says_of_its_clock_is_taken_for_no_more_than_it_may_be(tmp_path: Path) -> None:
+    odd = [10**4000, -5, True, 1e300, [1], None, "7"]
+    bundles = [
+        _bundle(tmp_path / f"n{i}", clock={"machine": str(i), "max_error_us": value}, start_ns=value, stop_ns=value)
+        for i, value in enumerate(odd)
+    ]
+    report = merge(bundles, tmp_path / "whole")
+    assert {machine.clock_error_ms for machine in report.machines} == {None}
+    assert report.clock_error_ms is None
+    assert "start_ns" not in json.loads((tmp_path / "whole" / "bundle.json").read_text())
+
+
+def test_a_bundle_inside_another_is_refused(tmp_path: Path) -> None:
+    outer = _bundle(tmp_path / "a")
+    with pytest.raises(InputError, match="one lies in another"):
+        merge([outer, _bundle(outer / "b")], tmp_path / "whole")
+
+
+def test_a_description_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    bundle = _bundle(tmp_path / "a")
+    (bundle / "bundle.json").unlink()
+    os.mkfifo(bundle / "bundle.json")
+    with pytest.raises(FormatError, match=r"its bundle\.json is broken"):
+        merge([bundle, _bundle(tmp_path / "b")], tmp_path / "whole")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_merge_that_finds_no_room_leaves_nothing_half(
+    tmp_path: Path, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("teller_core.collect.merge.write_about", full)
+    target = tmp_path / "whole"
+    if there:
+        target.mkdir()
+    with pytest.raises(InputError, match="no space left"):
+        merge([_bundle(tmp_path / "a"), _bundle(tmp_path / "b")], target)
+    assert target.exists() == there
+    assert not there or not list(target.iterdir())
