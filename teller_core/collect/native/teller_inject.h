@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,18 @@ typedef struct {
 const settings_t *teller_settings(void); /* NULL without TELLER_CAPTURE_DIR: then nothing is done */
 uint64_t teller_now(clockid_t clock);    /* ns */
 int teller_thread(const char *name, void *(*run)(void *));
+
+/* A file of ours. A program that becomes a daemon closes every descriptor that it finds and opens its own: one that is no
+ * longer of our file is neither written to nor closed. */
+typedef struct {
+  int number; /* -1: none */
+  dev_t device;
+  ino_t inode;
+} file_t;
+int teller_open(file_t *file, const char *path, int flags); /* -1 where it cannot be opened */
+void teller_close(file_t *file);
+ssize_t teller_write(file_t *file, const void *from, size_t size); /* as write; -1 and no file where it was taken from us */
+
 int64_t teller_intern(texts_t *texts, const char *text, size_t length); /* -1 where memory is out */
 void teller_nvtx_after_fork(void);
 void teller_cupti_after_fork(void);

@@ -31,7 +31,8 @@ static texts_t registered;
 static char *names; /* lines T and K: each segment repeats them */
 static size_t names_used;
 
-static int fd = -1, torn;
+static file_t file = {.number = -1};
+static int torn;
 static uint32_t segment;
 static uint64_t written, opened_at, told_lost, anchored_at;
 static size_t names_written;
@@ -41,7 +42,7 @@ static __thread char ended;
 
 static int put(const char *text, size_t size) {
   while (size) {
-    ssize_t done = write(fd, text, size);
+    ssize_t done = teller_write(&file, text, size);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return -1;
     written += (uint64_t)done;
@@ -75,17 +76,17 @@ static void path_of(char *path, size_t room, uint32_t number) {
 
 static void open_file(void) {
   char path[4096];
-  if (fd >= 0) close(fd);
+  teller_close(&file);
   if (++segment > SEGMENTS) {
     path_of(path, sizeof path, segment - SEGMENTS);
     unlink(path);
   }
   path_of(path, sizeof path, segment);
-  fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  int failed = teller_open(&file, path, O_WRONLY | O_CREAT | O_APPEND);
   written = names_written = torn = 0;
   opened_at = teller_now(CLOCK_MONOTONIC);
-  if (fd >= 0) anchor();
-  else segment--;
+  if (failed) segment--;
+  else anchor();
 }
 
 static int segment_is_over(size_t coming) {
@@ -135,7 +136,7 @@ static void gather(void) {
 
 static void write_names(void) {
   pthread_mutex_lock(&listing);
-  if (fd >= 0 && names_used > names_written && !put_lines(names + names_written, names_used - names_written))
+  if (file.number >= 0 && names_used > names_written && !put_lines(names + names_written, names_used - names_written))
     names_written = names_used;
   pthread_mutex_unlock(&listing);
 }
@@ -143,7 +144,7 @@ static void write_names(void) {
 static void tell_losses(void) {
   uint64_t now_lost = __atomic_load_n(&lost, __ATOMIC_RELAXED);
   char line[96];
-  if (fd < 0 || now_lost == told_lost) return;
+  if (file.number < 0 || now_lost == told_lost) return;
   int n = snprintf(line, sizeof line, "L\t%llu\tevents\t%llu\n", (unsigned long long)teller_now(CLOCK_MONOTONIC),
                    (unsigned long long)(now_lost - told_lost));
   if (!put_lines(line, (size_t)n)) told_lost = now_lost;
@@ -154,6 +155,7 @@ static void flush(void) {
   size_t count = 0;
   pthread_mutex_lock(&flushing);
   gather();
+  teller_write(&file, "", 0); /* whether it still is ours */
   for (buffer_t *b = __atomic_exchange_n(&full, NULL, __ATOMIC_ACQUIRE), *next; b; b = next) {
     next = b->next;
     if (count < sizeof sorted / sizeof *sorted) sorted[count++] = b;
@@ -162,13 +164,13 @@ static void flush(void) {
   qsort(sorted, count, sizeof *sorted, in_order);
   for (size_t i = 0; i < count; i++) {
     buffer_t *b = sorted[i];
-    if (fd < 0 || segment_is_over(b->used)) open_file();
+    if (file.number < 0 || segment_is_over(b->used)) open_file();
     write_names();
-    if (fd < 0 || put_lines(b->text, b->used)) __atomic_fetch_add(&lost, b->lines, __ATOMIC_RELAXED);
+    if (file.number < 0 || put_lines(b->text, b->used)) __atomic_fetch_add(&lost, b->lines, __ATOMIC_RELAXED);
     free(b);
     __atomic_fetch_sub(&pending, 1, __ATOMIC_RELAXED);
   }
-  if (fd >= 0 && (count || teller_now(CLOCK_MONOTONIC) - anchored_at > 1000000000ull)) write_names(), tell_losses(), anchor();
+  if (file.number >= 0 && (count || teller_now(CLOCK_MONOTONIC) - anchored_at > 1000000000ull)) write_names(), tell_losses(), anchor();
   pthread_mutex_unlock(&flushing);
 }
 
@@ -192,8 +194,7 @@ static void thread_ends(void *it) {
 void teller_nvtx_after_fork(void) {
   pthread_mutex_init(&listing, NULL);
   pthread_mutex_init(&flushing, NULL);
-  if (fd >= 0) close(fd);
-  fd = -1;
+  teller_close(&file);
   threads = NULL;
   full = NULL;
   mine = NULL;

@@ -16,14 +16,15 @@ static const char MAGIC[8] = "TLRCUPT1";
 static texts_t texts;
 static char *text_stage;
 static uint32_t text_count, text_used;
-static int fd = -1, broken, full_up;
+static file_t file = {.number = -1};
+static int broken, full_up;
 static uint64_t bytes_written, records, most_records, most_bytes, cut, unknown, launches, unwanted;
 static uint32_t windows;
 
 static void put(const void *from, size_t size) {
   const char *text = from;
   while (size && !broken) {
-    ssize_t done = write(fd, text, size);
+    ssize_t done = teller_write(&file, text, size);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) { broken = 1; return; }
     bytes_written += (uint64_t)done;
@@ -159,9 +160,8 @@ int open_file(const asked_t *asked) {
     unlink(path);
   }
   path_of(path, sizeof path, windows);
-  fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return -1;
-  if (allocate_stages()) return close(fd), fd = -1, -1;
+  if (teller_open(&file, path, O_WRONLY | O_CREAT | O_TRUNC)) return -1;
+  if (allocate_stages()) return teller_close(&file), -1;
   broken = full_up = 0;
   bytes_written = records = cut = unknown = launches = unwanted = 0;
   strays();
@@ -179,7 +179,7 @@ int open_file(const asked_t *asked) {
   const char *about = layout.json ? layout.json : "null";
   size_t size = json_used + strlen(about) + 1;
   char *whole = malloc(size + 1);
-  if (!whole) return close(fd), fd = -1, -1;
+  if (!whole) return teller_close(&file), -1;
   snprintf(whole, size + 1, "%.*s%s}", (int)json_used, json, about);
   block(HEADER, 1, whole, (uint32_t)size);
   free(whole);
@@ -203,13 +203,12 @@ void close_file(const char *reason, size_t dropped, const times_t *when, const c
       (unsigned long long)when->open[1], (unsigned long long)when->disabled[0], (unsigned long long)when->disabled[1],
       (unsigned long long)when->flushed[0], (unsigned long long)when->flushed[1]);
   block(FOOTER, 1, json, (uint32_t)json_used);
-  close(fd);
-  fd = -1;
+  teller_close(&file);
 }
 
 int was_blind(void) { return launches >= 20 && !layout.kinds[KERNEL].count && !layout.kinds[GRAPH].count; }
 
-int file_is_open(void) { return __atomic_load_n(&fd, __ATOMIC_ACQUIRE) >= 0; }
+int file_is_open(void) { return __atomic_load_n(&file.number, __ATOMIC_ACQUIRE) >= 0; }
 
 const char *file_is_full(void) {
   if (__atomic_load_n(&broken, __ATOMIC_RELAXED)) return "disk";
@@ -217,7 +216,6 @@ const char *file_is_full(void) {
 }
 
 void abandon_file(void) {
-  if (fd >= 0) close(fd);
-  fd = -1;
+  teller_close(&file);
   windows = 0;
 }

@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
+from contextlib import suppress
 
 EVERY_S = 0.25
 SEGMENTS = 8
@@ -48,7 +49,7 @@ class Writer:
         self.head = head
         self.rows = deque()
         self.kept = deque()
-        self.fd = None
+        self.fd = self.file = None
         self.size = self.began = self.lost = self.dropped = self.timed = self.inside = self.thread_ns = 0
         self.calls = itertools.count(1)
         self.looked = 0
@@ -125,6 +126,8 @@ class Writer:
     def _write(self, text, rows, now):
         data = text.encode("utf-8", "backslashreplace")
         try:
+            if self.fd is not None and not self._is_ours():
+                self.fd = None
             if self.fd is None or self.size + len(data) > self.segment or self._old(now):
                 self._next(now)
             if self.torn:
@@ -140,6 +143,13 @@ class Writer:
     def _old(self, now):
         return self.age_ns and now - self.began > self.age_ns // SEGMENTS
 
+    def _is_ours(self):
+        """Whether the descriptor still is our file: a program may close all it finds, and open its own."""
+        try:
+            return _identity(self.fd) == self.file
+        except OSError:
+            return False
+
     def _next(self, now):
         """Begin a segment under a number that nobody has used: a restarted container may have the same pid."""
         number = self.kept[-1][1] + 1 if self.kept else 0
@@ -154,10 +164,11 @@ class Writer:
                 number += 1
         if self.fd is not None:
             os.close(self.fd)
-        self.fd, self.size, self.began, self.torn = fd, 0, now, False
+        self.fd, self.file, self.size, self.began, self.torn = fd, _identity(fd), 0, now, False
         self.kept.append((path, number, now))
         while len(self.kept) > SEGMENTS or (self.age_ns and len(self.kept) > 1 and now - self.kept[1][2] > self.age_ns):
-            os.unlink(self.kept.popleft()[0])
+            with suppress(OSError):  # somebody else removed it
+                os.unlink(self.kept.popleft()[0])
             self.dropped += 1
         anchor = [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
         first = json.dumps(dict(self.head, t=now, anchor=anchor, segment=number), default=str) + "\n"
@@ -166,6 +177,11 @@ class Writer:
 
 def _lines(make, known):
     return [_text(row) + "\n" for row in make(*known)]
+
+
+def _identity(fd):
+    about = os.fstat(fd)
+    return about.st_dev, about.st_ino
 
 
 def _number(text, otherwise):

@@ -291,3 +291,27 @@ nvtx.end_range(nvtx.start_range("started"))
     trace = only(tmp_path)[1]
     assert sorted(trace.names) == ["decorated", "mark", "started", "with"]
     assert said(trace, "decorated") == {"category": "work", "domain": "mine", "payload": "2.5"}
+
+
+def test_a_program_that_closes_every_file_and_opens_its_own_finds_nothing_of_ours_in_them(
+    run: Run, tmp_path: Path
+) -> None:
+    done = run(f"""
+nvtx.mark(b"before")
+while not os.listdir({str(tmp_path / "cap")!r}):
+    time.sleep(0.01)
+os.closerange(3, 1024)
+own = [os.open({str(tmp_path)!r} + "/own" + str(n), os.O_CREAT | os.O_RDWR) for n in range(300)]
+nvtx.mark(b"after")
+if os.fork():
+    os.wait()
+    nvtx.mark(b"later")
+    assert all(os.fstat(each) for each in own)
+else:
+    nvtx.mark(b"in the child")
+    assert all(os.fstat(each) for each in own)
+""")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any(path.stat().st_size for path in tmp_path.glob("own*"))
+    names = {name for found in read_all(tmp_path) for trace in found.traces for name in trace.names}
+    assert names == {"before", "after", "later", "in the child"}
