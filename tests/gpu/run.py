@@ -194,6 +194,41 @@ def steps(ours: Worker) -> Answer:
     }
 
 
+def host_beside(ours: Worker, plain: Worker) -> Answer:
+    """torch's profiler on the CPU alone beside a window: the window sees every kernel, and the next one is not refused."""
+    wanted = plain.ask(do="profile", work="generate", amount=TOKENS)
+    beside = ours.ask(do="window", work="generate", amount=TOKENS, host=True)
+    after = ours.ask(do="window", work="generate", amount=TOKENS)
+    footers = [ours.blocks(answer).footer or {} for answer in (beside, after)]
+    return {
+        "ok": all(kernels(ours.blocks(answer))[0] == Counter(wanted["kernels"]) for answer in (beside, after))
+        and beside["operators"] > 0
+        and bool(wanted["kernels"]),
+        "kernels": [footer.get("kernels") for footer in footers],
+        "reasons": [footer.get("reason") for footer in footers],
+        "profiler": sum(wanted["kernels"].values()),
+        "operators": beside["operators"],
+    }
+
+
+def bounded_by_steps(ours: Worker) -> Answer:
+    """A window of three steps: it ends by itself, and three steps are marked, each with as many kernels as the others."""
+    answer = ours.ask(do="window", work="generate", amount=40, marked=True, most_steps=3)
+    blocks = ours.blocks(answer)
+    external, launches = blocks.rows["external"], blocks.rows["kernel"]
+    step_of = dict(zip(external["correlation_id"].tolist(), external["external_id"].tolist(), strict=True))
+    found = Counter(step_of.get(link) for link in launches["correlation_id"].tolist())
+    footer = blocks.footer or {}
+    inside = {step: count for step, count in found.items() if step is not None}
+    return {
+        "ok": footer.get("reason") == "steps" and len(inside) == 3,
+        "reason": footer.get("reason"),
+        "kernels_by_step": [inside[step] for step in sorted(inside)],
+        "kernels_outside": found[None],
+        "stalls_ms": [round((stop - start) / 1e6, 2) for start, stop in footer.get("stalls", [])],
+    }
+
+
 def graphs(ours: Worker, plain: Worker) -> Answer:
     """Fifty replays of a graph that was made before the first window: every kernel of its nodes, twice."""
     mine = [ours.ask(do="window", work="replay", amount=50) for _ in range(2)]
@@ -484,6 +519,9 @@ def main() -> int:
             check("idle_overhead_before_any_window", idle_overhead, ours, other, plain, plain_too)
             check("same_kernels", same_kernels, ours, plain)
             check("steps", steps, ours)
+            check("bounded_by_steps", bounded_by_steps, ours)
+            check("host_beside", host_beside, ours, plain)
+            check("alive_after_host", alive, ours, plain)
             check("reading", reading, ours)
             check("stalls", stalls, ours, plain)
             check("alive_after_stalls", alive, ours, plain)

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import torch
 
 from teller_core.collect.cupti.windows import close_window, open_window
 
+CPU = [torch.profiler.ProfilerActivity.CPU]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ANSWERS = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -152,19 +154,27 @@ def timed(work, amount):
 def in_window(ask):
     """The work in a window of our own: its times, the window's file, whether it was opened."""
     ended = OURS.teller_windows_ended()
-    open_window(CAP, ask.get("seconds", 60), whole=ask.get("whole", False), shared=ask.get("shared", False))
+    open_window(
+        CAP,
+        ask.get("seconds", 60),
+        steps=ask.get("most_steps"),
+        whole=ask.get("whole", False),
+        shared=ask.get("shared", False),
+    )
     wait_until(lambda: OURS.teller_recording() or OURS.teller_windows_ended() > ended)
     opened = bool(OURS.teller_recording())
     steps["marked"] = ask.get("marked", False)
     first = steps["number"] + 1
     begin = time.time_ns()
-    found = timed(ask["work"], ask["amount"])
+    with torch.profiler.profile(activities=CPU) if ask.get("host") else nullcontext() as profiler:
+        found = timed(ask["work"], ask["amount"])
     end = time.time_ns()
     steps["marked"] = False
+    operators = sum(event.count for event in profiler.key_averages()) if profiler is not None else 0
     close_window(CAP)
     closing = wait_until(lambda: OURS.teller_windows_ended() > ended)
     name = max(CAP.glob(f"cupti-{os.getpid()}-*.bin"), key=lambda path: int(path.stem.rpartition("-")[2])).name
-    told = {"file": name, "opened": opened, "closing": closing}
+    told = {"file": name, "opened": opened, "closing": closing, "operators": operators}
     return {**found, **told, "steps": [first, steps["number"]], "between": [begin, end]}
 
 
