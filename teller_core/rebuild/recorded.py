@@ -150,13 +150,21 @@ def _chunks(life: Sequence[_Seen], total: int) -> int:
 
 
 def _first_cached(life: Sequence[_Seen], total: int) -> int:
-    """Tokens in the cache before the first row: as recorded, or what the chunks leave of ``total``; -1 where not known."""
+    """Tokens in the cache before the first row: as recorded, or what the chunks leave of ``total``; -1 where not known.
+
+    A cached prefix is whole blocks: what leaves anything else was evicted on the way.
+    """
     if life[0].before >= 0:
         return life[0].before
     chunks = [row.tokens for row in life[: _chunks(life, total)]]
     if total < 0 or min(chunks) < 0:
         return -1
-    return total - sum(chunks) if sum(chunks) <= total else 0
+    rest = max(0, total - sum(chunks))
+    if rest % SMALLEST_BLOCK == 0:
+        return rest
+    return (
+        0 if rest < SMALLEST_BLOCK else -1
+    )  # evicted before its prompt was read: what was still to come is not cached
 
 
 def _live(
