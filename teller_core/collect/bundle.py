@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.collect.environment import environment
+from teller_core.collect.finished import regular_files
 from teller_core.collect.record import anchor, begin, finish, prepare
 from teller_core.collect.ring import Bounds
 from teller_core.collect.windows.control import Window, ask, close
@@ -111,7 +112,7 @@ def events(cap: Path, name: str) -> list[dict[str, Any]]:
     """The recorder's events called ``name`` that have been written so far, of all processes."""
     wanted = f'"name": "{name}"'
     lines = (
-        line for path in sorted(cap.glob("host-*.jsonl")) for line in path.read_text("utf-8", "replace").splitlines()
+        line for path in regular_files(cap, "host-*.jsonl") for line in path.read_text("utf-8", "replace").splitlines()
     )
     return [json.loads(line) for line in lines if wanted in line and line.endswith("}")]
 

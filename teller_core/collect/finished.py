@@ -10,6 +10,16 @@ CONTROL = frozenset({"PROFILE", "CUPTI"})
 """What is asked of the processes that are recorded: nothing that they left."""
 
 
+def regular_files(folder: Path, pattern: str) -> list[Path]:
+    """The regular files in ``folder`` that ``pattern`` fits, in order: a pipe or a device would be read for ever."""
+    found: list[Path] = []
+    for path in sorted(folder.glob(pattern)):
+        with suppress(OSError):  # it went away
+            if stat.S_ISREG(path.lstat().st_mode):
+                found.append(path)
+    return found
+
+
 def finished_files(folder: Path) -> Iterator[tuple[Path, int]]:
     """(path, bytes) of the regular files below ``folder``, in order. What is hidden, or lies in what is, is not finished."""
     for path in sorted(folder.rglob("*")):

@@ -88,7 +88,7 @@ def _next(file: IO[bytes], so_far: Shown) -> bytes:
     """
     at = file.tell()
     if _was_emptied(file.fileno(), at, so_far):
-        so_far.hole = 0
+        so_far.hole, so_far.tail = 0, b""
         at = file.seek(0)
     block = file.read(BLOCK)
     while at < so_far.hole:

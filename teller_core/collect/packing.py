@@ -5,12 +5,14 @@ from typing import Any
 
 from isal import isal_zlib
 
+from teller_core.collect.finished import regular_files
+
 zlib: Any = isal_zlib  # its own types are partial
 
 
 def compress_traces(cap: Path) -> None:
     """Compress the whole traces in ``cap``. Raises OSError where the disk has no room; what was not done stays as it is."""
-    for path in sorted(cap.glob("torch-*.json")):
+    for path in regular_files(cap, "torch-*.json"):
         packed = path.with_name(f".{path.name}.gz")
         gzip = zlib.compressobj(1, wbits=31)
         try:

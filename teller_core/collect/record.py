@@ -16,6 +16,7 @@ from typing import Any
 from teller_core.collect.about import SCHEMA, write_about
 from teller_core.collect.clock import machine_clock
 from teller_core.collect.cupti.footers import outcomes
+from teller_core.collect.finished import regular_files
 from teller_core.collect.output import Shown
 from teller_core.collect.packing import compress_traces
 from teller_core.collect.ring import Bounds, Ring
@@ -173,7 +174,7 @@ def _ask(recording: Recording) -> None:
 def _pack(recording: Recording) -> None:
     """Compress the traces of windows aside: it takes as long as several samples."""
     cap = recording.folder / "cap"
-    if (recording.packing is None or not recording.packing.is_alive()) and any(cap.glob("torch-*.json")):
+    if (recording.packing is None or not recording.packing.is_alive()) and any(regular_files(cap, "torch-*.json")):
         recording.packing = threading.Thread(target=_compress, args=(cap,), name="teller-pack", daemon=True)
         recording.packing.start()
 

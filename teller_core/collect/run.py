@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from teller_core.collect.bundle import engine_of, started
 from teller_core.collect.environment import Environment, environment
+from teller_core.collect.finished import regular_files
 from teller_core.collect.output import Shown, follow, log_line
 from teller_core.collect.record import begin, finish, prepare, unwritable
 from teller_core.collect.ring import Bounds
@@ -218,7 +219,7 @@ def _ended(pid: int) -> int | None:
 def _count(cap: Path) -> Counter[str]:
     """How many requests and steps of the engine the hooks saw."""
     marks: Counter[bytes] = Counter()
-    for path in cap.glob("host-*.jsonl"):
+    for path in regular_files(cap, "host-*.jsonl"):
         held = b""
         try:
             with path.open("rb") as file:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from teller_core.collect.finished import regular_files
+
 _BLOCK = struct.Struct("<IIII")
 _MAGIC, _MARK, _FOOTER = b"TLRCUPT1", 0x4B4C4254, 4
 MOST_BYTES = 1 << 20
@@ -17,7 +19,7 @@ def footers(cap: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
     Errors: OSError.
     """
-    for path in sorted(cap.glob("cupti-*.bin")):
+    for path in regular_files(cap, "cupti-*.bin"):
         yield path.name, _footer(path)
 
 

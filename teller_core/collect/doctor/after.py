@@ -10,6 +10,7 @@ from teller_core.collect.about import NAME, read_about
 from teller_core.collect.doctor.checks import no, note, partly, yes
 from teller_core.collect.doctor.glance import Glance, glance
 from teller_core.collect.doctor.windows import window_checks
+from teller_core.collect.finished import regular_files
 from teller_core.data.report_recording import DoctorCheck, DoctorReport
 from teller_core.errors import InputError
 
@@ -162,7 +163,7 @@ def _losses(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
 def _samples(folder: Path) -> Iterator[DoctorCheck]:
     """Whether the recorder itself was held up: then the machine was short of processors."""
     times: list[int] = []
-    for path in sorted(folder.glob("samples*.jsonl")):
+    for path in regular_files(folder, "samples*.jsonl"):
         with path.open("rb") as file:
             for line in file:
                 head = line[:40].partition(b'"t":')[2].strip().split(b",")[0]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from teller_core.collect.finished import regular_files
+
 RARE = ("hooks_disabled", "hooks_missing", "hook_error", "profile_lost", "profile_refused", "switch_off")
 """Instants that are looked into."""
 STEPS = ("vllm.schedule", "cb.prepare")
@@ -36,9 +38,9 @@ class Glance:
 def glance(cap: Path) -> Glance:
     """What lies in the folder ``cap`` where a recording's processes wrote."""
     seen = Glance()
-    for path in sorted(cap.glob("host-*.jsonl")):
+    for path in regular_files(cap, "host-*.jsonl"):
         _events(seen, path)
-    for path in sorted(cap.glob("stats-*.jsonl")):
+    for path in regular_files(cap, "stats-*.jsonl"):
         _stats(seen, path)
     return seen
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from teller_core.collect.cupti.footers import footers, interval
 from teller_core.collect.doctor.checks import no, note, partly, yes
 from teller_core.collect.doctor.glance import LONGEST_LINE, STEPS, Glance
+from teller_core.collect.finished import regular_files
 from teller_core.data.report_recording import DoctorCheck
 from teller_core.data.slowdown import COMPARED, Slowed, slowed
 
@@ -42,7 +43,7 @@ def window_checks(about: Mapping[str, Any], cap: Path, seen: Glance) -> Iterator
     """The checks of the windows that were asked for. Errors: OSError."""
     listed = about.get("windows")
     asked = len(cast("list[Any]", listed)) if isinstance(listed, list) else 0
-    made = sum(1 for _ in cap.glob("torch-*.json*"))
+    made = len(regular_files(cap, "torch-*.json*"))
     gpu = list(footers(cap))
     if asked and not made and not gpu:
         refused = [str(row.get("reason", ""))[:100] for row in seen.rare if row.get("name") == "profile_refused"]
@@ -96,7 +97,7 @@ def _gpu(told: Sequence[dict[str, Any] | None]) -> DoctorCheck:
 def _slowed(cap: Path, windows: Sequence[tuple[int, int]]) -> list[Slowed]:
     """Windows, of torch's profiler too, after which an engine stayed slower."""
     pieces: defaultdict[str, list[Path]] = defaultdict(list)
-    for path in sorted(cap.glob("host-*.jsonl")):
+    for path in regular_files(cap, "host-*.jsonl"):
         pieces[path.name.split("-")[1].partition(".")[0]].append(path)
     engines: list[_Steps] = []
     known = list(windows)

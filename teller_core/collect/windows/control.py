@@ -10,6 +10,7 @@ torch's profiler runs beside it on the CPU alone, and only where operators on th
 and where the library refuses (its file says why), torch's profiler records all that it can.
 """
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -80,11 +81,12 @@ def asked_in(cap: Path) -> tuple[int, str] | None:
     """When (Unix ns) and why the last window was asked for, or None where none was or it was closed."""
     path = cap / "PROFILE"
     try:
-        when, words = path.stat().st_mtime_ns, path.read_text("utf-8", "replace").split()
+        about = path.stat()
+        words = path.read_text("utf-8", "replace").split() if stat.S_ISREG(about.st_mode) else []
     except OSError:
         return None
     said = next((word.removeprefix("reason=") for word in words if word.startswith("reason=")), "call")
-    return when, said if said in REASONS else "call"
+    return about.st_mtime_ns, said if said in REASONS else "call"
 
 
 def _check(how: Window) -> None:

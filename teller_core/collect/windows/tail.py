@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from teller_core.collect.finished import regular_files
+
 MOST_BYTES = 4 << 20
 """Read of one file at once. Of a file that grew by more, the older part is passed over: a watch looks at what is new."""
 MARK = b'"request.'
@@ -19,7 +21,7 @@ class Tail:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Whole lines about requests that are new. Files that are gone are forgotten."""
-        paths = sorted(self._cap.glob("host-*.jsonl"))
+        paths = regular_files(self._cap, "host-*.jsonl")
         self._read = {path: self._read.get(path, 0) for path in paths}
         for path in paths:
             for line in self._new(path).split(b"\n"):
@@ -46,6 +48,6 @@ class Tail:
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) and isinstance(row.get("t"), int) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.collect.output import _shown, follow
+from teller_core.collect.output import Shown, _next, _shown, follow
 
 PIECES = st.lists(
     st.sampled_from([b"{", b'{"a"', b"}", b"\n", b"plain", b"\r", b"\xff", b"{}\n", b"\n\n"]), max_size=30
@@ -53,3 +53,14 @@ def test_every_byte_comes_through_and_only_whole_lines_of_json_are_changed(
 def test_a_line_that_does_not_end_is_shown_when_it_is_long(tmp_path: Path) -> None:
     text = b"{" + b"x" * 70_000
     assert _followed(tmp_path, [text]) == text
+
+
+def test_a_file_that_is_found_empty_and_then_filled_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+    path, so_far = tmp_path / "log", Shown()
+    path.write_bytes(b"line1\n")
+    with path.open("rb", buffering=0) as file:
+        assert _next(file, so_far) == b"line1\n"
+        path.write_bytes(b"")
+        assert _next(file, so_far) == b""
+        path.write_bytes(b"line2\n")
+        assert _next(file, so_far) == b"line2\n"

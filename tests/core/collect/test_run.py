@@ -326,3 +326,20 @@ def test_the_folders_name_is_made_of_the_commands_without_what_a_terminal_or_a_s
 
 def _importing() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
+
+
+def test_pipes_among_the_files_of_a_recording_are_not_waited_for(tmp_path: Path) -> None:
+    names = "host-7-0000.jsonl stats-7.jsonl torch-7-1.json cupti-7-1.bin PROFILE"
+    code = (
+        f"import os\nfor name in {names!r}.split(): os.mkfifo(os.environ['TELLER_CAPTURE_DIR'] + '/' + name)\ninput()"
+    )
+    with _begin(tmp_path / "b", code, "--window", "start", stdin=subprocess.PIPE) as process:
+        until((tmp_path / "b" / "cap" / "PROFILE").exists, process)
+        until((tmp_path / "b" / "samples.jsonl").exists, process)
+        _, err = process.communicate("\n", timeout=WAIT_S)
+    assert process.returncode == 0
+    assert err.splitlines()[-1] == f"teller: next: teller import {tmp_path / 'b'}"
+    done = subprocess.run(
+        [*TELLER, "doctor", str(tmp_path / "b")], capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
+    assert done.returncode == 0
