@@ -107,7 +107,7 @@ def run(server: Server, seed: int) -> Run:
     if wrong := [row["err"] for row in rows if row["err"]]:
         raise SystemExit(f"{len(wrong)} requests failed: {wrong[0]}")
     gaps = [b - a for row in rows for a, b in zip(row["tok_ns"], row["tok_ns"][1:], strict=False)]
-    first = [(row["tok_ns"][0] - row["start_ns"]) / 1e6 for row in rows]
+    first = [(row["tok_ns"][0] - row["start_ns"]) / 1e6 for row in rows if row["tok_ns"]]  # one may have no text
     service, recorder = after[0] - before[0], after[1] - before[1]
     return Run(REQUESTS * TOKENS, seconds, service, recorder, first, [gap / 1e6 for gap in gaps])
 
