@@ -9,12 +9,13 @@ import pytest
 from teller_core import cli
 from teller_core.collect.bundle import record
 from teller_core.collect.windows.triggers import Plan, Window
-from tests.core.collect.native.test_cupti import HERE, fake
-from tests.core.collect.native.test_steps_of_kernels import capture_of, requests_by_link
+from tests.core.collect.native.fake_runs import HERE
 from tests.core.collect.test_shim_vllm import FILES
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
-__all__ = ["fake"]
+
+from tests.core.collect.native.test_steps_of_kernels import capture_of, requests_by_link
+
 WORKER = """
 import time
 class Worker:

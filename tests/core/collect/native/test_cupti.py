@@ -1,110 +1,18 @@
 """The CUPTI half of the library, with a libcupti of our own in a process of its own: no driver is needed."""
 
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from teller_core.collect.native.build import find
-from teller_core.collect.native.variables import injection
 from teller_core.data.trace import Layer
-from teller_core.ingest.found import Found, Place
+from teller_core.ingest.found import Place
 from teller_core.ingest.recorder import cupti_records
-from teller_core.ingest.recorder.cupti_file import read_blocks
+from tests.core.collect.native.fake_runs import Run, footer, found_in
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
-HERE = Path(__file__).parent
-BEGIN = """
-import ctypes, os, sys, time
-from pathlib import Path
-from tests.core.collect.native.records import feed, record, size, sizes, step_of_two_launches
-from teller_core.collect.cupti.windows import close_window, open_window
-cap = Path(os.environ["TELLER_CAPTURE_DIR"])
-fake = ctypes.CDLL(os.environ["FAKE"])
-ours = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
-fake.fake_step.restype = ctypes.c_uint64
-sizes(fake)
-def until(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-def open_now(seconds=60, **how):
-    open_window(cap, seconds, **how)
-    until(ours.teller_recording)
-def close_now(before=0):
-    close_window(cap)
-    until(lambda: ours.teller_windows_ended() > before)
-"""
-
-
-@pytest.fixture(scope="session")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The fake libcupti, built."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler here")
-    path = tmp_path_factory.mktemp("fake") / "libcupti.so.13"
-    source = str(HERE / "fake_cupti.c")
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-Wl,-soname,libcupti.so.13", "-o", str(path), source, "-lpthread"], check=True
-    )
-    return path
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder where the library was built."""
-    folder = tmp_path_factory.mktemp("built")
-    assert find(folder).reason == ""
-    return folder
-
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture
-def run(fake: Path, built: Path, tmp_path: Path) -> Run:
-    """Runs a program under the library; ``tmp_path / "cap"`` is where it records."""
-
-    def runs(program: str, begin: bool = True, **variables: str) -> "subprocess.CompletedProcess[str]":
-        cap = tmp_path / "cap"
-        cap.mkdir(exist_ok=True)
-        environment = {name: value for name, value in os.environ.items() if "INJECTION" not in name}
-        environment |= injection(cap, {}, built).variables
-        environment |= {"TELLER_CAPTURE_DIR": str(cap), "FAKE": str(fake), "TELLER_INJECT_LOOK_MS": "2"}
-        environment |= {"PYTHONPATH": str(HERE.parents[3]), **variables}
-        text = BEGIN + ("ours.InitializeInjection()\n" if begin else "") + program
-        return subprocess.run(
-            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    return runs
-
-
-def found_in(folder: Path, number: int = 1) -> Found:
-    """What the reader finds in the file of a window."""
-    (path,) = folder.glob(f"cap/cupti-*-{number}.bin")
-    found = cupti_records.read(path, Place())
-    for trace in found.traces:
-        trace.check()
-    return found
-
-
-def footer(folder: Path, number: int = 1) -> dict[str, Any]:
-    """The footer of the file of a window."""
-    (path,) = folder.glob(f"cap/cupti-*-{number}.bin")
-    said = read_blocks(path).footer
-    assert said is not None
-    return said
 
 
 def test_records_fed_to_a_window_are_read_back_with_their_steps(run: Run, tmp_path: Path) -> None:

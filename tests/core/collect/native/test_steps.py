@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 import teller_core.collect
-from tests.core.collect.native.test_cupti import Run, built, fake, run
+from tests.core.collect.native.fake_runs import Run
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
-__all__ = ["built", "fake", "run"]
 SHIM = """
 sys.path.insert(0, os.path.join(os.environ["PYTHONPATH"], "teller_core/collect/shim"))
 from teller_shim_steps import begin_step, end_step

@@ -14,10 +14,9 @@ from teller_core.ingest.files.planning import plan
 from teller_core.ingest.reading import read_trees
 from teller_core.rebuild.capture import rebuild
 from teller_core.rebuild.nest import nest
-from tests.core.collect.native.test_cupti import Run, built, fake, run
+from tests.core.collect.native.fake_runs import Run
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
-__all__ = ["built", "fake", "run"]
 MS = 1_000_000
 BEGIN = 1_800_000_000_000_000_000
 STEPS, FIRST, EVERY, TOOK = 40, 7, 12 * MS, 9 * MS

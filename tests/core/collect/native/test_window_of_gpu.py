@@ -14,10 +14,9 @@ from teller_core.collect.cupti.footers import outcomes
 from teller_core.collect.doctor.after import examine_recording
 from teller_core.collect.windows.control import Window, ask, close
 from teller_core.collect.windows.triggers import Plan
-from tests.core.collect.native.test_cupti import HERE, Run, built, fake, found_in, run
+from tests.core.collect.native.fake_runs import HERE, Run, found_in
 
 pytest.importorskip("cupti", reason="cupti-python is not installed")
-__all__ = ["built", "fake", "run"]
 SHIM = Path(teller_core.collect.__file__).parent / "shim"
 PATH = f"{SHIM}:{HERE.parents[3]}"
 TORCH = """
