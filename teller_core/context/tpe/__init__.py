@@ -1,0 +1,1 @@
+"""Trace Pair Encoding: a tree of calls as a short sequence of tokens."""

@@ -1,0 +1,148 @@
+"""The live tokens of Trace Pair Encoding and the pairs they make: numbers of pairs in a hash table, counts in a heap, compiled.
+
+:mod:`pieces` finds and merges the pairs. Every array is made by the caller. A *slot* is where a token looks for a pair: slot
+``2 t`` below token ``t``, ``2 t + 1`` after it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.compiled import compiled, inlined
+from teller_core.data.table import Int32, Int64, UInt8
+
+ABSORB, EXTEND, JOIN = 0, 1, 2
+NONE = -1
+MOST_LABELS = 1 << 30
+"""Labels are smaller, so that a kind and two of them fit into 62 bits."""
+LABEL, FIRST, BEFORE, AFTER, ABOVE, HIGH, HEAD, TAIL = range(8)
+"""Rows of ``Forest.node``. ABOVE is kept for first children alone; HEAD and TAIL: of the list of what no symbol tells of it."""
+FREE, USED, KNOWN, HEAPED, FULL, RUNS = range(6)
+"""Entries of ``Forest.mark``: the first free place (its chain, or NONE), how many places were ever used, how many pairs are
+known, how many of them are in the heap, whether there was a pair too many, and
+whether runs are made."""
+
+
+class Forest(NamedTuple):
+    """The live tokens, one column a row of the tree, and the pairs they make.
+
+    ``node`` int32 [8, rows], HIGH being NONE for a row inside a token; ``shut`` uint8: rows that merge with nothing; ``weight``
+    int32: how often the row's tree occurs; ``slot`` int32 [2 rows]: the number of the pair that a slot holds; ``told`` int64 and
+    ``link`` int32 [rows]: lists of run lengths and folded pairs, and what comes next in them; ``place`` int32 [2, n]: places of
+    pairs (slot, next place), enough for every time that a slot changes; ``mark`` int64.
+    Pairs have numbers. ``key`` int64 and ``at`` int32: an open hash table of their keys and numbers, a power of two long; by
+    number: ``known`` int64 the key, ``times`` int64 how often it occurs, ``first`` int32 the first place. ``heap`` int32 [2, n]
+    (number; by number: its place in the heap) and ``shown`` int64 (``times`` there): empty where nothing is learned.
+    """
+
+    node: Int32
+    shut: UInt8
+    weight: Int32
+    slot: Int32
+    told: Int64
+    link: Int32
+    place: Int32
+    mark: Int64
+    key: Int64
+    at: Int32
+    known: Int64
+    times: Int64
+    first: Int32
+    heap: Int32
+    shown: Int64
+
+
+@inlined
+def key_of(kind: int, left: np.int32, right: np.int32) -> int:
+    """One number for a pair of labels."""
+    return (kind << 60) | (int(left) << 30) | int(right)
+
+
+@compiled
+def find(forest: Forest, key: int) -> int:
+    """The place of ``key`` in the hash table: where it is, or where it would be."""
+    mask = len(forest.key) - 1
+    mixed = key * np.int64(0x9E3779B97F4A7C1)  # wraps
+    at = (mixed ^ (mixed >> 32)) & mask
+    while forest.at[at] != NONE and forest.key[at] != key:
+        at = (at + 1) & mask
+    return int(at)
+
+
+@compiled
+def know(forest: Forest, key: int) -> int:
+    """The number of ``key``, a new one where it has none; NONE where there is no room for another."""
+    at = find(forest, key)
+    if forest.at[at] != NONE:
+        return int(forest.at[at])
+    number = int(forest.mark[KNOWN])
+    if number == len(forest.known):
+        forest.mark[FULL] = 1
+        return NONE
+    forest.key[at] = key
+    forest.at[at] = number
+    forest.known[number] = key
+    forest.mark[KNOWN] += 1
+    return number
+
+
+@inlined
+def _ahead(forest: Forest, one: int, other: int) -> bool:
+    """Whether pair ``one`` is to be merged before ``other``: it is more frequent or, of two as frequent, has the smaller key."""
+    if forest.shown[one] != forest.shown[other]:
+        return forest.shown[one] > forest.shown[other]
+    return forest.known[one] < forest.known[other]
+
+
+@compiled
+def _rise(forest: Forest, at: int) -> None:
+    heap, place = forest.heap[0], forest.heap[1]
+    number = heap[at]
+    while at > 0 and _ahead(forest, number, heap[(at - 1) >> 1]):
+        heap[at] = heap[(at - 1) >> 1]
+        place[heap[at]] = at
+        at = (at - 1) >> 1
+    heap[at] = number
+    place[number] = at
+
+
+@compiled
+def _sink(forest: Forest, at: int) -> None:
+    heap, place, size = forest.heap[0], forest.heap[1], forest.mark[HEAPED]
+    number = heap[at]
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _ahead(forest, heap[child + 1], heap[child]):
+            child += 1
+        if not _ahead(forest, heap[child], number):
+            break
+        heap[at] = heap[child]
+        place[heap[at]] = at
+        at = child
+    heap[at] = number
+    place[number] = at
+
+
+@compiled
+def raise_times(forest: Forest, number: int) -> None:
+    """Let the heap know that a pair has become more frequent. That one has become rarer it finds out when it is on top."""
+    if number >= forest.mark[HEAPED]:
+        forest.heap[0, number] = number  # pairs enter in the order of their numbers
+        forest.mark[HEAPED] = number + 1
+        forest.shown[number] = forest.times[number]
+        _rise(forest, number)
+    elif forest.times[number] > forest.shown[number]:
+        forest.shown[number] = forest.times[number]
+        _rise(forest, forest.heap[1, number])
+
+
+@compiled
+def most_frequent(forest: Forest) -> int:
+    """The number of the most frequent pair, of several the one with the smallest key; NONE where no pair is known."""
+    while forest.mark[HEAPED]:
+        number = forest.heap[0, 0]
+        if forest.shown[number] == forest.times[number]:
+            return number
+        forest.shown[number] = forest.times[number]
+        _sink(forest, 0)
+    return NONE

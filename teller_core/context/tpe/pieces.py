@@ -1,0 +1,317 @@
+"""The loops of structural Trace Pair Encoding, compiled: a forest of live tokens in which pairs are found and merged.
+
+A token covers consecutive rows of the tree in pre-order. What was not merged into it hangs below it: its *remaining* children.
+It is *whole* when none remains. Three pairs may merge, and each result covers consecutive rows again:
+
+- ABSORB: a token and its first remaining child, which is whole;
+- EXTEND: a token and its only remaining child, which is not whole: what remains of the child remains of both;
+- JOIN: two neighbouring siblings, both whole.
+
+Neighbouring whole siblings of one symbol are a *run*: one token that counts them, made as soon as they stand side by side. A
+label is twice the symbol, plus one for a run. What no vocabulary knows is *folded* in the end: every pair in which one side is
+unknown, into a token of its layer.
+"""
+
+from teller_core.context.tpe import forest as forests
+from teller_core.context.tpe.forest import (
+    ABOVE,
+    ABSORB,
+    AFTER,
+    BEFORE,
+    EXTEND,
+    FIRST,
+    FREE,
+    HEAD,
+    HIGH,
+    JOIN,
+    LABEL,
+    MOST_LABELS,
+    NONE,
+    RUNS,
+    TAIL,
+    USED,
+    Forest,
+    find,
+    key_of,
+    know,
+    raise_times,
+)
+from teller_core.data.compiled import compiled, forget_stale, inlined
+from teller_core.data.table import Int32, UInt8
+
+
+@compiled
+def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32) -> None:
+    """Make every row, in pre-order, a live token. Roots have negative parents: those of one tree the same, of others another."""
+    node, rows = forest.node, len(symbol)
+    for row in range(rows):
+        for column in range(8):
+            node[column, row] = NONE
+        node[LABEL, row] = 2 * symbol[row]
+        node[HIGH, row] = row + 1
+    for row in range(rows):
+        if stop[row] > row + 1:
+            node[FIRST, row] = row + 1
+            node[ABOVE, row + 1] = row
+        following = stop[row]
+        if following < rows and parent[following] == parent[row]:
+            node[AFTER, row] = following
+            node[BEFORE, following] = row
+
+
+@inlined
+def _whole(forest: Forest, token: int) -> bool:
+    return forest.node[FIRST, token] == NONE and forest.shut[token] == 0
+
+
+@compiled
+def _pair_below(forest: Forest, token: int) -> int:
+    """The key of the pair that ``token`` makes with its first remaining child, or NONE."""
+    node = forest.node
+    child = node[FIRST, token]
+    if child == NONE or forest.shut[token] or forest.shut[child]:
+        return NONE
+    if node[FIRST, child] == NONE:
+        return key_of(ABSORB, node[LABEL, token], node[LABEL, child])
+    return key_of(EXTEND, node[LABEL, token], node[LABEL, child]) if node[AFTER, child] == NONE else NONE
+
+
+@compiled
+def _pair_after(forest: Forest, token: int) -> int:
+    """The key of the pair that ``token`` makes with its next sibling, or NONE."""
+    following = forest.node[AFTER, token]
+    if following == NONE or not _whole(forest, token) or not _whole(forest, following):
+        return NONE
+    return key_of(JOIN, forest.node[LABEL, token], forest.node[LABEL, following])
+
+
+@compiled
+def _hold(forest: Forest, slot: int, key: int) -> None:
+    """Let ``slot`` hold the pair of ``key``, NONE for none. Where nothing is learned, a pair without a number is none."""
+    learning = len(forest.shown) > 0
+    number = NONE
+    if key != NONE:
+        number = know(forest, key) if learning else forest.at[find(forest, key)]
+    before = forest.slot[slot]
+    if before == number:
+        return
+    weight = forest.weight[slot >> 1]
+    if before != NONE:
+        forest.times[before] -= weight
+    forest.slot[slot] = number
+    if number == NONE:
+        return
+    forest.times[number] += weight
+    if learning:
+        raise_times(forest, number)
+    mark, place = forest.mark, forest.place
+    at = mark[FREE]
+    if at == NONE:
+        at = mark[USED]
+        mark[USED] += 1
+    else:
+        mark[FREE] = place[1, at]
+    place[0, at] = slot
+    place[1, at] = forest.first[number]
+    forest.first[number] = at
+
+
+@compiled
+def _look(forest: Forest, token: int) -> None:
+    """Look for pairs below and after ``token`` again."""
+    _hold(forest, 2 * token, _pair_below(forest, token))
+    _hold(forest, 2 * token + 1, _pair_after(forest, token))
+
+
+@compiled
+def look_everywhere(forest: Forest) -> None:
+    """Make runs of what stands side by side, then look for pairs at every live token."""
+    rows = forest.node.shape[1]
+    for token in range(rows):
+        if forest.node[HIGH, token] != NONE:
+            _run(forest, token)
+    for token in range(rows - 1, -1, -1):
+        if forest.node[HIGH, token] != NONE:
+            _look(forest, token)
+
+
+@compiled
+def _append(forest: Forest, token: int, other: int) -> None:
+    """Put the run lengths of ``other`` behind those of ``token``."""
+    node = forest.node
+    if node[HEAD, other] == NONE:
+        return
+    if node[HEAD, token] == NONE:
+        node[HEAD, token] = node[HEAD, other]
+    else:
+        forest.link[node[TAIL, token]] = node[HEAD, other]
+    node[TAIL, token] = node[TAIL, other]
+
+
+@compiled
+def _take_in(forest: Forest, token: int, other: int) -> None:
+    """``other``, which begins where ``token`` ends, is part of it from now on."""
+    node = forest.node
+    _append(forest, token, other)
+    node[HIGH, token] = node[HIGH, other]
+    node[HIGH, other] = NONE
+    _hold(forest, 2 * other, NONE)
+    _hold(forest, 2 * other + 1, NONE)
+
+
+@compiled
+def _take_in_next(forest: Forest, token: int) -> None:
+    """Take in the next sibling."""
+    node = forest.node
+    other = node[AFTER, token]
+    node[AFTER, token] = node[AFTER, other]
+    if node[AFTER, other] != NONE:
+        node[BEFORE, node[AFTER, other]] = token
+    _take_in(forest, token, other)
+
+
+@compiled
+def _tell(forest: Forest, token: int, place: int, what: int) -> None:
+    """Put ``what`` before all that is told of ``token``. ``place``: a row that is a token no more, or will not be, since then."""
+    node = forest.node
+    forest.told[place] = what
+    forest.link[place] = node[HEAD, token]
+    if node[HEAD, token] == NONE:
+        node[TAIL, token] = place
+    node[HEAD, token] = place
+
+
+@compiled
+def _count_in(forest: Forest, token: int) -> bool:
+    """Make a run of ``token`` and its next sibling, where the two are whole and alike; whether that was so."""
+    node, told = forest.node, forest.told
+    other = node[AFTER, token]
+    if other == NONE or not forest.mark[RUNS] or node[LABEL, other] >> 1 != node[LABEL, token] >> 1:
+        return False
+    if not _whole(forest, token) or not _whole(forest, other):
+        return False
+    if node[LABEL, token] & 1 == 0:
+        _tell(forest, token, other, 1)
+        node[LABEL, token] |= 1
+    if node[LABEL, other] & 1:
+        head = node[HEAD, other]
+        told[node[HEAD, token]] += told[head]
+        node[HEAD, other] = forest.link[head]
+    else:
+        told[node[HEAD, token]] += 1
+    _take_in_next(forest, token)
+    return True
+
+
+@compiled
+def _run(forest: Forest, token: int) -> int:
+    """Make one run of ``token`` and its like on both sides; returns the token that stands for them."""
+    while _count_in(forest, token):
+        pass
+    before = forest.node[BEFORE, token]
+    return before if before != NONE and _count_in(forest, before) else token
+
+
+@compiled
+def _merge(forest: Forest, slot: int, symbol: int) -> None:
+    """Merge the pair that ``slot`` holds into one token of ``symbol``."""
+    node = forest.node
+    token = slot >> 1
+    if slot & 1:
+        _take_in_next(forest, token)
+    else:
+        other = node[FIRST, token]
+        below = node[FIRST, other] if node[FIRST, other] != NONE else node[AFTER, other]
+        node[FIRST, token] = below
+        if below != NONE:
+            node[ABOVE, below] = token
+            node[BEFORE, below] = NONE
+        _take_in(forest, token, other)
+    node[LABEL, token] = 2 * symbol
+    token = _run(forest, token)
+    _look(forest, token)
+    if node[BEFORE, token] != NONE:
+        _look(forest, node[BEFORE, token])
+    elif node[ABOVE, token] != NONE:
+        _look(forest, node[ABOVE, token])
+
+
+@compiled
+def _sort(slots: Int32, size: int) -> None:
+    """Sort ``slots[:size]``: a heap sort, which needs no room."""
+    for low in range(size // 2 - 1, -1, -1):
+        _sift(slots, low, size)
+    for last in range(size - 1, 0, -1):
+        slots[0], slots[last] = slots[last], slots[0]
+        _sift(slots, 0, last)
+
+
+@compiled
+def _sift(slots: Int32, at: int, size: int) -> None:
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and slots[child + 1] > slots[child]:
+            child += 1
+        if slots[at] >= slots[child]:
+            break
+        slots[at], slots[child] = slots[child], slots[at]
+        at = child
+
+
+@compiled
+def merge_all(forest: Forest, number: int, symbol: int, spare: Int32) -> None:
+    """Merge every occurrence of the pair ``number`` into tokens of ``symbol``. ``spare`` int32 [2 rows] has no content.
+
+    Only where a label meets itself do occurrences share a token: there the upper, or the left, one comes first.
+    """
+    at, size = forest.first[number], 0
+    forest.first[number] = NONE
+    while at != NONE:
+        if forest.slot[forest.place[0, at]] == number:
+            spare[size] = forest.place[0, at]
+            size += 1
+        following = forest.place[1, at]
+        forest.place[1, at] = forest.mark[FREE]
+        forest.mark[FREE] = at
+        at = following
+    key = forest.known[number]
+    if (key >> 30) & (MOST_LABELS - 1) == key & (MOST_LABELS - 1):
+        _sort(spare, size)
+    for i in range(size):
+        if forest.slot[spare[i]] == number:
+            _merge(forest, spare[i], symbol)
+
+
+@compiled
+def merge_by_rank(forest: Forest, merges: int, base: int, spare: Int32) -> None:
+    """Apply merges 0 to ``merges`` in their order: the pair with number k becomes symbol ``base + k``."""
+    for number in range(merges):
+        if forest.first[number] != NONE:
+            merge_all(forest, number, base + number, spare)
+
+
+@inlined
+def _folds(known: UInt8, left: int, right: int) -> bool:
+    return known[left >> 1] == 0 or known[right >> 1] == 0
+
+
+@compiled
+def fold(forest: Forest, known: UInt8, layer: Int32, folded: int) -> None:
+    """Merge every pair of which one side is not ``known`` (uint8 a symbol), until there is none: into symbol ``folded`` + the
+    layer (int32 a symbol) of the left one, which stands above or before. From the last row to the first, so that what lies
+    below and behind a token is done when its turn comes.
+    """
+    node = forest.node
+    for token in range(node.shape[1] - 1, -1, -1):
+        while node[HIGH, token] != NONE:
+            slot, key = 2 * token, _pair_below(forest, token)
+            if key == NONE or not _folds(known, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)):
+                slot, key = 2 * token + 1, _pair_after(forest, token)
+                if key == NONE or not _folds(known, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)):
+                    break
+            other = node[AFTER, token] if slot & 1 else node[FIRST, token]
+            _tell(forest, token, other, key)
+            _merge(forest, slot, folded + int(layer[node[LABEL, token] >> 1]))
+
+
+forget_stale(merge_all, __file__, forests.__file__)

@@ -1,0 +1,149 @@
+"""The vocabulary of Trace Pair Encoding: words, places for unknown ones, and merges, as one text file with its hash.
+
+    teller-tpe 1
+    buckets 4
+    words 2
+    operator aten::mm
+    kernel ampere_sgemm
+    merges 1
+    absorb 0 2
+    sha256 ...
+
+A merge names a kind and two labels (twice a symbol, plus one for a run) and makes the next symbol.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN
+from teller_core.context.tpe.words import LAYERS, bucket
+from teller_core.data.table import Int32, Int64, UInt8
+from teller_core.errors import FormatError
+
+HEAD = "teller-tpe 1"
+KINDS = {"absorb": ABSORB, "extend": EXTEND, "join": JOIN}
+MOST_BYTES = 4 << 20
+Merge = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """``words``, then ``buckets`` symbols a layer for unknown words, then one a layer for what is folded, then a symbol a merge
+    (kind, left label, right label).
+    """
+
+    words: tuple[str, ...]
+    buckets: int
+    merges: tuple[Merge, ...]
+
+    @property
+    def base(self) -> int:
+        """How many symbols are no merges."""
+        return self.folded + len(LAYERS)
+
+    @property
+    def folded(self) -> int:
+        """The first symbol of folded pieces."""
+        return len(self.words) + self.buckets * len(LAYERS)
+
+    def __len__(self) -> int:
+        return self.base + len(self.merges)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Symbol by known word."""
+        return {text: at for at, text in enumerate(self.words)}
+
+    def symbol(self, text: str) -> int:
+        """The symbol of a word; of an unknown one that of its bucket."""
+        at = self.number.get(text)
+        return len(self.words) + bucket(text, self.buckets) if at is None else at
+
+    @cached_property
+    def known(self) -> UInt8:
+        """uint8 a symbol: it is a word, or a merge of such alone."""
+        known = [*[1] * len(self.words), *[0] * (self.base - len(self.words))]
+        for _, left, right in self.merges:
+            known.append(known[left >> 1] & known[right >> 1])
+        return np.array(known, dtype=np.uint8)
+
+    @cached_property
+    def layer(self) -> Int32:
+        """int32 a symbol: its layer, of a merge that of the part which stands above or before."""
+        layer = [LAYERS.index(text.partition(" ")[0]) for text in self.words]
+        layer += [at for at in range(len(LAYERS)) for _ in range(self.buckets)]
+        layer += range(len(LAYERS))
+        for _, left, _ in self.merges:
+            layer.append(layer[left >> 1])
+        return np.array(layer, dtype=np.int32)
+
+    @cached_property
+    def keys(self) -> Int64:
+        """int64 [merges]: the key of each merge, as :func:`forest.key_of` makes it."""
+        table = np.array(self.merges, dtype=np.int64).reshape(-1, 3)
+        return (table[:, 0] << 60) | (table[:, 1] << 30) | table[:, 2]
+
+    def first(self, size: int) -> "Vocabulary":
+        """The vocabulary with only so many merges that it has at most ``size`` symbols."""
+        return Vocabulary(self.words, self.buckets, self.merges[: max(0, size - self.base)])
+
+    @cached_property
+    def text(self) -> str:
+        """The file, but for its last line."""
+        kinds = {number: name for name, number in KINDS.items()}
+        lines = [HEAD, f"buckets {self.buckets}", f"words {len(self.words)}", *self.words]
+        lines += [f"merges {len(self.merges)}", *(f"{kinds[k]} {a} {b}" for k, a, b in self.merges)]
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def hash(self) -> str:
+        """Which vocabulary it is."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def write(self, path: Path) -> None:
+        """Write the file, and beside it ``.txt``, which is for people alone: what each merge stands for."""
+        path.write_text(f"{self.text}sha256 {self.hash}\n", encoding="utf-8")
+        path.with_suffix(".txt").write_text(described(self), encoding="utf-8")
+
+
+def load(path: Path) -> Vocabulary:
+    """The vocabulary in a file. Raises FormatError where it is none, or is not what its hash says."""
+    try:
+        text = path.read_bytes()[:MOST_BYTES].decode("utf-8")
+        body, _, last = text.rstrip("\n").rpartition("\n")
+        made = _parsed(body.split("\n"))
+    except (OSError, ValueError, KeyError, IndexError):
+        raise FormatError("the vocabulary", "it is no file of a vocabulary", "Name one that training wrote") from None
+    if last != f"sha256 {made.hash}":
+        raise FormatError("the vocabulary", "its hash does not fit its content", "Train it again")
+    return made
+
+
+def _parsed(lines: list[str]) -> Vocabulary:
+    if lines[0] != HEAD:
+        raise ValueError("no vocabulary")
+    buckets, words = (int(line.partition(" ")[2]) for line in lines[1:3])
+    merges = (line.split(" ") for line in lines[4 + words :])
+    return Vocabulary(tuple(lines[3 : 3 + words]), buckets, tuple((KINDS[k], int(a), int(b)) for k, a, b in merges))
+
+
+def described(vocabulary: Vocabulary) -> str:
+    """One line a symbol: what it stands for. ``a(b c)``: b and c below a; ``a(b ...)``: more may hang there; ``[a]+``: a run."""
+    lines = list(vocabulary.words)
+    lines += [f"unknown {layer} {i}" for layer in LAYERS for i in range(vocabulary.buckets)]
+    lines += [f"folded {layer}" for layer in LAYERS]
+    shown = [line.partition(" ")[2] if at < len(vocabulary.words) else line for at, line in enumerate(lines)]
+
+    def label(number: int) -> str:
+        return f"[{shown[number >> 1]}]+" if number & 1 else shown[number >> 1]
+
+    for kind, left, right in vocabulary.merges:
+        one, other = label(left), label(right)
+        text = f"{one} {other}" if kind == JOIN else f"{one}({other})" if kind == ABSORB else f"{one}({other} ...)"
+        shown.append(text if len(text) <= 400 else f"{text[:397]}...")
+        lines.append(shown[-1])
+    return "".join(f"{at}\t{line}\n" for at, line in enumerate(lines))
