@@ -140,6 +140,7 @@ def recorder_killed(engine: Engine) -> str:
         deadline = time.monotonic() + SAYS_S
         while not (grown := (it.folder / "server.log").stat().st_size > size) and time.monotonic() < deadline:
             time.sleep(0.2)
+        time.sleep(0.5)  # what is not a quarter second old need not be written
         os.kill(it.service, signal.SIGKILL)
     report = _imported(it.folder)
     return (
