@@ -123,6 +123,7 @@ def test_nothing_of_a_service_outlives_the_owner_of_its_job(tmp_path: Path, numb
         owner.send_signal(number)
     until(lambda: not any(map(alive, served)))
     until(lambda: "stop_ns" in json.loads((plan.folder / "bundle.json").read_text()))
+    assert len(served) == 3 and not any(map(alive, served))
 
 
 def test_a_service_does_not_outlive_a_job_that_was_killed(tmp_path: Path) -> None:
