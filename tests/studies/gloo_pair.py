@@ -107,8 +107,3 @@ class Told:
             if self.waited[1 - rank] >= 0.5 and self.late[rank] >= 0.7 * self.met:
                 return rank
         return None
-
-
-def called(bundle: Path) -> int:
-    """Collectives that a running rank has recorded so far."""
-    return sum(path.read_text().count('"ph": "K"') for path in bundle.glob("cap/host-*.jsonl"))

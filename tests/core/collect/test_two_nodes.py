@@ -14,7 +14,7 @@ from teller_core.collect.merge import machine_names, merge
 from teller_core.data.capture import Capture
 from teller_core.errors import FormatError, InputError
 from teller_core.lab.link import Conditions, Link, linked, missing
-from tests.studies.gloo_pair import Told, called, rebuilt, run_pair
+from tests.studies.gloo_pair import Told, rebuilt, run_pair
 from tests.studies.gloo_rank import LAYERS
 
 STEPS = 40
@@ -29,14 +29,15 @@ def needs_link() -> None:
         pytest.skip(f"no link between two namespaces can be made here: {why}")
 
 
-def delayed(link: Link, bundle: Path) -> Callable[[], None]:
-    """Make the link slow once half of all collectives have been called."""
+def delayed(link: Link, halt: Path) -> Callable[[], None]:
+    """Make the link slow once a rank waits at ``halt``, and let it go on."""
 
     def wait_and_set() -> None:
         late = time.monotonic() + 60
-        while called(bundle) < STEPS * LAYERS // 2 and time.monotonic() < late:
+        while not halt.exists() and time.monotonic() < late:
             time.sleep(0.02)
         link.set(Conditions(delay_ms=DELAY_MS))
+        halt.unlink()
 
     return wait_and_set
 
@@ -52,11 +53,13 @@ def straggling(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def degraded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Bundles of two ranks whose link is slow from about the middle on."""
+    """Bundles of two ranks whose link is slow from the middle on."""
     needs_link()
     folder = tmp_path_factory.mktemp("degraded")
+    halt = folder / "halt"
     with linked() as link:
-        return run_pair(link, folder, STEPS, meanwhile=delayed(link, folder / "node-a"))
+        waits = {"HALT_AT": str(STEPS // 2), "HALT": str(halt)}
+        return run_pair(link, folder, STEPS, {0: waits}, meanwhile=delayed(link, halt))
 
 
 def test_every_collective_is_matched_by_its_number_on_both_ranks(straggling: list[Path]) -> None:
@@ -75,7 +78,7 @@ def test_a_slow_rank_is_told_from_when_on_it_is_slow(straggling: list[Path]) -> 
 
 def test_a_slow_link_is_slow_for_both_ranks_and_no_rank_is_blamed(degraded: list[Path]) -> None:
     capture = rebuilt(*degraded)
-    before, after = Told(capture, (0.0, 0.4)), Told(capture, (0.75, 1.0))
+    before, after = Told(capture, (0.0, 0.5)), Told(capture, (0.55, 1.0))
     assert before.straggler() is None and after.straggler() is None
     assert before.transfer_ms < DELAY_MS < after.transfer_ms
 
