@@ -4,11 +4,13 @@
 
 ``--traces`` holds the base trace (an SGLang prefill), ``--work`` gets the generated ranks. The first table is of reading and
 nesting inside a process that has the compiled code loaded; the second of whole commands, start-up included: ``teller import``
-of the ranks, and of the same content again, as files and as an archive.
+of the ranks, and of the same content again, as files and as an archive. Its first line is the most that the machine allows: two
+processes that read and nest a rank each and hand nothing over, neither start nor end counted.
 """
 
 import argparse
 import gzip
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -60,6 +62,26 @@ def importing(files: list[Path], store: Path, *words: str) -> Callable[[], objec
     return lambda: subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
+def most(files: list[Path], rounds: int) -> None:
+    """Print how many times as much two processes do that know nothing of each other as one alone does."""
+    ratios: list[float] = []
+    for _ in range(rounds):
+        alone = statistics.median(wall(reading(files[:1], 1)) for _ in range(3))
+        other = multiprocessing.get_context("fork").Process(target=_on_and_on, args=(files[1:2],))
+        other.start()
+        reading(files[:1], 1)()  # by now the other one reads as well
+        beside = statistics.median(wall(reading(files[:1], 1)) for _ in range(3))
+        other.kill()
+        other.join()
+        ratios.append(2 * alone / beside)
+    print(f"two readers apart / one: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+
+def _on_and_on(files: list[Path]) -> None:
+    while True:
+        reading(files, 1)()
+
+
 def paired(what: str, one: Callable[[], object], other: Callable[[], object], rounds: int) -> None:
     """Run two in turn and print how many times as long the first takes."""
     times = [(wall(one), wall(other)) for _ in range(rounds)]
@@ -81,6 +103,7 @@ def main() -> None:
     chosen.work.mkdir(parents=True, exist_ok=True)
     files = ranks(chosen.work, chosen.traces / BASE, chosen.events, chosen.ranks)
     reading(files, 1)()  # loads the compiled code
+    most(files, chosen.rounds)
     beside = max(2, chosen.ranks)
     paired("read + nest, in turn and side by side", reading(files, 1), reading(files, beside), chosen.rounds)
     with tempfile.TemporaryDirectory() as room:

@@ -5,7 +5,8 @@ server's processes for one token: on a machine that others use as well, tokens a
 profiler: steps inside against steps just before, the time that stopping holds the interpreter lock, what clients feel.
 
 Run: python tests/studies/overhead.py --vllm FOLDER/bin/vllm (what environment.py made), or --transformers. ``--pairs 40``
-takes about ten minutes. The machine should do nothing else.
+takes about ten minutes. Several connections batch now so, now so, which spreads what a token costs; ``--connections 1`` makes all
+loads alike, with one request a step, where a step's recording weighs most. The machine should do nothing else.
 """
 
 import argparse
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from teller_core.collect.windows.control import Window, ask, close
 from teller_core.lab.model import tiny_model
 from tests.studies.engines import say
-from tests.studies.side_by_side import Run, Server, busy, cpu, events, inside, run, serve, wait_until_up
+from tests.studies.side_by_side import CONNECTIONS, Run, Server, busy, cpu, events, inside, run, serve, wait_until_up
 
 LONG_WINDOW_PAIRS, SHORT_WINDOWS = 6, 12
 BOOTSTRAPS = 20_000
@@ -44,23 +45,23 @@ def main(given: argparse.Namespace) -> None:
             say("both servers are up")
             for server in (plain, recorded) * 3:
                 run(server, 0)
-            _measure_pairs(given.pairs, plain, recorded)
+            _measure_pairs(given.pairs, given.connections, plain, recorded)
             _measure_inside(recorded)
             _measure_long_windows(recorded)
             _measure_short_windows(recorded)
 
 
-def _measure_pairs(pairs: int, plain: Server, recorded: Server) -> None:
+def _measure_pairs(pairs: int, connections: int, plain: Server, recorded: Server) -> None:
     chance = random.Random(7)
     runs: list[tuple[Run, Run]] = []
     for pair in range(pairs):
         order = chance.sample((plain, recorded), 2)
-        made = {id(server): run(server, pair) for server in order}
+        made = {id(server): run(server, pair, connections) for server in order}
         runs.append((made[id(plain)], made[id(recorded)]))
         if pair % 10 == 9:
             say(f"pair {pair + 1} of {pairs}")
     say(
-        f"\n| {len(runs)} alternated pairs | plain | recorded | ratio | 95 % upper bound |\n| --- | --- | --- | --- | --- |"
+        f"\n| {len(runs)} alternated pairs, {connections} at a time | plain | recorded | ratio | 95 % upper bound |\n| --- | --- | --- | --- | --- |"
     )
     _row("CPU ms a token, recorder included", runs, lambda run: run.a_token)
     _row("CPU ms a token, the service alone", runs, lambda run: run.cpu_ns / 1e6 / run.tokens)
@@ -69,6 +70,8 @@ def _measure_pairs(pairs: int, plain: Server, recorded: Server) -> None:
     _row("ITL p50 ms", runs, lambda run: _quantile(run.itl_ms, 0.5))
     _row("ITL p99 ms", runs, lambda run: _quantile(run.itl_ms, 0.99))
     rates = [statistics.median(run.rate for run in side) for side in zip(*runs, strict=True)]
+    spread = statistics.stdev(float(np.log(two.a_token / one.a_token)) for one, two in runs)
+    say(f"One pair's ratio of CPU spreads by {spread:.1%} (standard deviation)")
     say(f"Tokens a second, median: plain {rates[0]:.0f}, recorded {rates[1]:.0f}")
 
 
@@ -196,6 +199,7 @@ if __name__ == "__main__":
     parser.add_argument("--vllm", help="the vllm command that environment.py made")
     parser.add_argument("--transformers", action="store_true", help="measure transformers serve instead")
     parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--connections", type=int, default=CONNECTIONS, help="requests at a time")
     words = parser.parse_args()
     if bool(words.vllm) == words.transformers:
         parser.error("name --vllm COMMAND or --transformers")

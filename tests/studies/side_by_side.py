@@ -18,6 +18,7 @@ from teller_core.lab import load
 from tests.studies.engines import ENVIRONMENT, free_port, nothing
 
 CONNECTIONS, REQUESTS, WORDS, TOKENS = 4, 16, 30, 64
+"""Of a load; connections where a study names no other number."""
 START_S = 180.0
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 VLLM = ("--dtype", "float32", "--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "8")
@@ -97,11 +98,11 @@ def wait_until_up(server: Server) -> None:
         time.sleep(0.3)
 
 
-def run(server: Server, seed: int) -> Run:
+def run(server: Server, seed: int, connections: int = CONNECTIONS) -> Run:
     """Send one load and take what it cost."""
     asks = [load.Ask(f"run-{seed:04}-{number:02}", 0, WORDS + number, TOKENS) for number in range(REQUESTS)]
     before, began = cpu(server), time.monotonic()
-    rows = load.send(server.target, asks, CONNECTIONS, seed, nothing)
+    rows = load.send(server.target, asks, connections, seed, nothing)
     seconds = time.monotonic() - began
     after = cpu(server)
     if wrong := [row["err"] for row in rows if row["err"]]:

@@ -247,9 +247,11 @@ def _read_beside(readers: _Readers, notes: Sequence[Progress]) -> None:
     readers.here = _need(task)
     with within_means(task.path.name):
         read = read_here(task, readers.nest, note)
-        # As readers hand over theirs: of many long ranks memory need not hold those read here.
-        columns = _columns(readers.folder, number)
-        readers.done[number] = read if read.refusal else _handed_over(read.found, pack(read.trees, columns), columns)
+        if readers.waiting and not read.refusal:
+            # As readers hand over theirs: of many long ranks memory need not hold those read here.
+            columns = _columns(readers.folder, number)
+            read = _handed_over(read.found, pack(read.trees, columns), columns)
+        readers.done[number] = read
     readers.here = 0
 
 
