@@ -60,9 +60,8 @@ def _measure_pairs(pairs: int, connections: int, plain: Server, recorded: Server
         runs.append((made[id(plain)], made[id(recorded)]))
         if pair % 10 == 9:
             say(f"pair {pair + 1} of {pairs}")
-    say(
-        f"\n| {len(runs)} alternated pairs, {connections} at a time | plain | recorded | ratio | 95 % upper bound |\n| --- | --- | --- | --- | --- |"
-    )
+    head = f"{len(runs)} alternated pairs, {connections} at a time"
+    say(f"\n| {head} | plain | recorded | ratio | 95 % upper bound |\n| --- | --- | --- | --- | --- |")
     _row("CPU ms a token, recorder included", runs, lambda run: run.a_token)
     _row("CPU ms a token, the service alone", runs, lambda run: run.cpu_ns / 1e6 / run.tokens)
     _row("ms a token", runs, lambda run: 1000 / run.rate)
