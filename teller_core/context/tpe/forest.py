@@ -16,7 +16,7 @@ NONE = -1
 MOST_LABELS = 1 << 30
 """Labels are smaller, so that a kind and two of them fit into 62 bits."""
 LABEL, FIRST, BEFORE, AFTER, ABOVE, HIGH, HEAD, TAIL = range(8)
-"""Rows of ``Forest.node``. ABOVE is kept for first children alone; HEAD and TAIL: of the list of what no symbol tells of it."""
+"""Columns of ``Forest.node``. ABOVE is kept for first children alone; HEAD and TAIL: the list of what its symbol leaves out."""
 FREE, USED, KNOWN, HEAPED, FULL, RUNS = range(6)
 """Entries of ``Forest.mark``: the first free place (its chain, or NONE), how many places were ever used, how many pairs are
 known, how many of them are in the heap, whether there was a pair too many, and
@@ -24,11 +24,11 @@ whether runs are made."""
 
 
 class Forest(NamedTuple):
-    """The live tokens, one column a row of the tree, and the pairs they make.
+    """The live tokens, one a row of the tree, and the pairs they make. What is used together lies together.
 
-    ``node`` int32 [8, rows], HIGH being NONE for a row inside a token; ``shut`` uint8: rows that merge with nothing; ``weight``
+    ``node`` int32 [rows, 8], HIGH being NONE for a row inside a token; ``shut`` uint8: rows that merge with nothing; ``weight``
     int32: how often the row's tree occurs; ``slot`` int32 [2 rows]: the number of the pair that a slot holds; ``told`` int64 and
-    ``link`` int32 [rows]: lists of run lengths and folded pairs, and what comes next in them; ``place`` int32 [2, n]: places of
+    ``link`` int32 [rows]: lists of run lengths and folded pairs, and what comes next in them; ``place`` int32 [n, 2]: places of
     pairs (slot, next place), enough for every time that a slot changes; ``mark`` int64.
     Pairs have numbers. ``key`` int64 and ``at`` int32: an open hash table of their keys and numbers, a power of two long; by
     number: ``known`` int64 the key, ``times`` int64 how often it occurs, ``first`` int32 the first place. ``heap`` int32 [2, n]
@@ -58,15 +58,21 @@ def key_of(kind: int, left: np.int32, right: np.int32) -> int:
     return (kind << 60) | (int(left) << 30) | int(right)
 
 
-@compiled
+@inlined
+def _place_in(keys: Int64, at: Int32, key: int) -> int:
+    """Where ``key`` is in an open hash table of a power of two places, or where it would be."""
+    mask = len(at) - 1
+    mixed = (key >> 30) * 0x7F4A7C15 + (key & (MOST_LABELS - 1)) * 0x1E3779B9  # never above 63 bits
+    place = (mixed ^ (mixed >> 32)) & mask
+    while at[place] != NONE and keys[place] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@inlined
 def find(forest: Forest, key: int) -> int:
     """The place of ``key`` in the hash table: where it is, or where it would be."""
-    mask = len(forest.key) - 1
-    mixed = key * np.int64(0x9E3779B97F4A7C1)  # wraps
-    at = (mixed ^ (mixed >> 32)) & mask
-    while forest.at[at] != NONE and forest.key[at] != key:
-        at = (at + 1) & mask
-    return int(at)
+    return _place_in(forest.key, forest.at, key)
 
 
 @compiled
@@ -146,3 +152,35 @@ def most_frequent(forest: Forest) -> int:
         forest.shown[number] = forest.times[number]
         _sink(forest, 0)
     return NONE
+
+
+@compiled
+def _number_all(known: Int64, keys: Int64, at: Int32) -> None:
+    """Put the keys ``known`` with their numbers, 0 and up, into an empty hash table. Of equal ones the first counts."""
+    for number in range(len(known)):
+        place = _place_in(keys, at, known[number])
+        if at[place] == NONE:
+            keys[place] = known[number]
+            at[place] = number
+
+
+class Pairs(NamedTuple):
+    """Pairs by their numbers, and an open hash table of them: ``known``, ``key`` and ``at`` of :class:`Forest`."""
+
+    known: Int64
+    key: Int64
+    at: Int32
+
+
+def pairs_of(known: Int64) -> Pairs:
+    """The pairs with these keys, int64, numbered from 0 in this order."""
+    made = no_pairs(len(known))._replace(known=known)
+    _number_all(*made)
+    return made
+
+
+def no_pairs(room: int) -> Pairs:
+    """Tables with room for so many pairs."""
+    table = 1 << max(4, (2 * room).bit_length())
+    at = np.full(table, NONE, dtype=np.int32)
+    return Pairs(np.empty(room, dtype=np.int64), np.empty(table, dtype=np.int64), at)

@@ -21,6 +21,7 @@ from teller_core.context.tpe.forest import (
     EXTEND,
     FIRST,
     FREE,
+    FULL,
     HEAD,
     HIGH,
     JOIN,
@@ -34,10 +35,11 @@ from teller_core.context.tpe.forest import (
     find,
     key_of,
     know,
+    most_frequent,
     raise_times,
 )
 from teller_core.data.compiled import compiled, forget_stale, inlined
-from teller_core.data.table import Int32, UInt8
+from teller_core.data.table import Int32, Int64, UInt8
 
 
 @compiled
@@ -46,43 +48,43 @@ def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32) -> None:
     node, rows = forest.node, len(symbol)
     for row in range(rows):
         for column in range(8):
-            node[column, row] = NONE
-        node[LABEL, row] = 2 * symbol[row]
-        node[HIGH, row] = row + 1
+            node[row, column] = NONE
+        node[row, LABEL] = 2 * symbol[row]
+        node[row, HIGH] = row + 1
     for row in range(rows):
         if stop[row] > row + 1:
-            node[FIRST, row] = row + 1
-            node[ABOVE, row + 1] = row
+            node[row, FIRST] = row + 1
+            node[row + 1, ABOVE] = row
         following = stop[row]
         if following < rows and parent[following] == parent[row]:
-            node[AFTER, row] = following
-            node[BEFORE, following] = row
+            node[row, AFTER] = following
+            node[following, BEFORE] = row
 
 
 @inlined
 def _whole(forest: Forest, token: int) -> bool:
-    return forest.node[FIRST, token] == NONE and forest.shut[token] == 0
+    return forest.node[token, FIRST] == NONE and forest.shut[token] == 0
 
 
 @compiled
 def _pair_below(forest: Forest, token: int) -> int:
     """The key of the pair that ``token`` makes with its first remaining child, or NONE."""
     node = forest.node
-    child = node[FIRST, token]
+    child = node[token, FIRST]
     if child == NONE or forest.shut[token] or forest.shut[child]:
         return NONE
-    if node[FIRST, child] == NONE:
-        return key_of(ABSORB, node[LABEL, token], node[LABEL, child])
-    return key_of(EXTEND, node[LABEL, token], node[LABEL, child]) if node[AFTER, child] == NONE else NONE
+    if node[child, FIRST] == NONE:
+        return key_of(ABSORB, node[token, LABEL], node[child, LABEL])
+    return key_of(EXTEND, node[token, LABEL], node[child, LABEL]) if node[child, AFTER] == NONE else NONE
 
 
 @compiled
 def _pair_after(forest: Forest, token: int) -> int:
     """The key of the pair that ``token`` makes with its next sibling, or NONE."""
-    following = forest.node[AFTER, token]
+    following = forest.node[token, AFTER]
     if following == NONE or not _whole(forest, token) or not _whole(forest, following):
         return NONE
-    return key_of(JOIN, forest.node[LABEL, token], forest.node[LABEL, following])
+    return key_of(JOIN, forest.node[token, LABEL], forest.node[following, LABEL])
 
 
 @compiled
@@ -110,9 +112,9 @@ def _hold(forest: Forest, slot: int, key: int) -> None:
         at = mark[USED]
         mark[USED] += 1
     else:
-        mark[FREE] = place[1, at]
-    place[0, at] = slot
-    place[1, at] = forest.first[number]
+        mark[FREE] = place[at, 1]
+    place[at, 0] = slot
+    place[at, 1] = forest.first[number]
     forest.first[number] = at
 
 
@@ -126,12 +128,12 @@ def _look(forest: Forest, token: int) -> None:
 @compiled
 def look_everywhere(forest: Forest) -> None:
     """Make runs of what stands side by side, then look for pairs at every live token."""
-    rows = forest.node.shape[1]
+    rows = forest.node.shape[0]
     for token in range(rows):
-        if forest.node[HIGH, token] != NONE:
+        if forest.node[token, HIGH] != NONE:
             _run(forest, token)
     for token in range(rows - 1, -1, -1):
-        if forest.node[HIGH, token] != NONE:
+        if forest.node[token, HIGH] != NONE:
             _look(forest, token)
 
 
@@ -139,13 +141,13 @@ def look_everywhere(forest: Forest) -> None:
 def _append(forest: Forest, token: int, other: int) -> None:
     """Put the run lengths of ``other`` behind those of ``token``."""
     node = forest.node
-    if node[HEAD, other] == NONE:
+    if node[other, HEAD] == NONE:
         return
-    if node[HEAD, token] == NONE:
-        node[HEAD, token] = node[HEAD, other]
+    if node[token, HEAD] == NONE:
+        node[token, HEAD] = node[other, HEAD]
     else:
-        forest.link[node[TAIL, token]] = node[HEAD, other]
-    node[TAIL, token] = node[TAIL, other]
+        forest.link[node[token, TAIL]] = node[other, HEAD]
+    node[token, TAIL] = node[other, TAIL]
 
 
 @compiled
@@ -153,8 +155,8 @@ def _take_in(forest: Forest, token: int, other: int) -> None:
     """``other``, which begins where ``token`` ends, is part of it from now on."""
     node = forest.node
     _append(forest, token, other)
-    node[HIGH, token] = node[HIGH, other]
-    node[HIGH, other] = NONE
+    node[token, HIGH] = node[other, HIGH]
+    node[other, HIGH] = NONE
     _hold(forest, 2 * other, NONE)
     _hold(forest, 2 * other + 1, NONE)
 
@@ -163,10 +165,10 @@ def _take_in(forest: Forest, token: int, other: int) -> None:
 def _take_in_next(forest: Forest, token: int) -> None:
     """Take in the next sibling."""
     node = forest.node
-    other = node[AFTER, token]
-    node[AFTER, token] = node[AFTER, other]
-    if node[AFTER, other] != NONE:
-        node[BEFORE, node[AFTER, other]] = token
+    other = node[token, AFTER]
+    node[token, AFTER] = node[other, AFTER]
+    if node[other, AFTER] != NONE:
+        node[node[other, AFTER], BEFORE] = token
     _take_in(forest, token, other)
 
 
@@ -175,30 +177,30 @@ def _tell(forest: Forest, token: int, place: int, what: int) -> None:
     """Put ``what`` before all that is told of ``token``. ``place``: a row that is a token no more, or will not be, since then."""
     node = forest.node
     forest.told[place] = what
-    forest.link[place] = node[HEAD, token]
-    if node[HEAD, token] == NONE:
-        node[TAIL, token] = place
-    node[HEAD, token] = place
+    forest.link[place] = node[token, HEAD]
+    if node[token, HEAD] == NONE:
+        node[token, TAIL] = place
+    node[token, HEAD] = place
 
 
 @compiled
 def _count_in(forest: Forest, token: int) -> bool:
     """Make a run of ``token`` and its next sibling, where the two are whole and alike; whether that was so."""
     node, told = forest.node, forest.told
-    other = node[AFTER, token]
-    if other == NONE or not forest.mark[RUNS] or node[LABEL, other] >> 1 != node[LABEL, token] >> 1:
+    other = node[token, AFTER]
+    if other == NONE or not forest.mark[RUNS] or node[other, LABEL] >> 1 != node[token, LABEL] >> 1:
         return False
     if not _whole(forest, token) or not _whole(forest, other):
         return False
-    if node[LABEL, token] & 1 == 0:
+    if node[token, LABEL] & 1 == 0:
         _tell(forest, token, other, 1)
-        node[LABEL, token] |= 1
-    if node[LABEL, other] & 1:
-        head = node[HEAD, other]
-        told[node[HEAD, token]] += told[head]
-        node[HEAD, other] = forest.link[head]
+        node[token, LABEL] |= 1
+    if node[other, LABEL] & 1:
+        head = node[other, HEAD]
+        told[node[token, HEAD]] += told[head]
+        node[other, HEAD] = forest.link[head]
     else:
-        told[node[HEAD, token]] += 1
+        told[node[token, HEAD]] += 1
     _take_in_next(forest, token)
     return True
 
@@ -208,7 +210,7 @@ def _run(forest: Forest, token: int) -> int:
     """Make one run of ``token`` and its like on both sides; returns the token that stands for them."""
     while _count_in(forest, token):
         pass
-    before = forest.node[BEFORE, token]
+    before = forest.node[token, BEFORE]
     return before if before != NONE and _count_in(forest, before) else token
 
 
@@ -220,20 +222,21 @@ def _merge(forest: Forest, slot: int, symbol: int) -> None:
     if slot & 1:
         _take_in_next(forest, token)
     else:
-        other = node[FIRST, token]
-        below = node[FIRST, other] if node[FIRST, other] != NONE else node[AFTER, other]
-        node[FIRST, token] = below
+        other = node[token, FIRST]
+        below = node[other, FIRST] if node[other, FIRST] != NONE else node[other, AFTER]
+        node[token, FIRST] = below
         if below != NONE:
-            node[ABOVE, below] = token
-            node[BEFORE, below] = NONE
+            node[below, ABOVE] = token
+            node[below, BEFORE] = NONE
         _take_in(forest, token, other)
-    node[LABEL, token] = 2 * symbol
+    node[token, LABEL] = 2 * symbol
     token = _run(forest, token)
     _look(forest, token)
-    if node[BEFORE, token] != NONE:
-        _look(forest, node[BEFORE, token])
-    elif node[ABOVE, token] != NONE:
-        _look(forest, node[ABOVE, token])
+    before, above = node[token, BEFORE], node[token, ABOVE]
+    if before != NONE:
+        _hold(forest, 2 * before + 1, _pair_after(forest, before))
+    elif above != NONE:
+        _hold(forest, 2 * above, _pair_below(forest, above))
 
 
 @compiled
@@ -267,11 +270,11 @@ def merge_all(forest: Forest, number: int, symbol: int, spare: Int32) -> None:
     at, size = forest.first[number], 0
     forest.first[number] = NONE
     while at != NONE:
-        if forest.slot[forest.place[0, at]] == number:
-            spare[size] = forest.place[0, at]
+        if forest.slot[forest.place[at, 0]] == number:
+            spare[size] = forest.place[at, 0]
             size += 1
-        following = forest.place[1, at]
-        forest.place[1, at] = forest.mark[FREE]
+        following = forest.place[at, 1]
+        forest.place[at, 1] = forest.mark[FREE]
         forest.mark[FREE] = at
         at = following
     key = forest.known[number]
@@ -290,6 +293,22 @@ def merge_by_rank(forest: Forest, merges: int, base: int, spare: Int32) -> None:
             merge_all(forest, number, base + number, spare)
 
 
+@compiled
+def learn(forest: Forest, base: int, least: int, spare: Int32, made: Int64) -> int:
+    """Merge the most frequent pair into symbol ``base``, then the most frequent of what is left into the next, and so on, until
+    ``made`` is full of their keys or none occurs ``least`` times. Returns how many, or NONE where there were pairs too many.
+    """
+    for i in range(len(made)):
+        number = most_frequent(forest)
+        if forest.mark[FULL]:
+            return NONE
+        if number == NONE or forest.times[number] < least:
+            return i
+        merge_all(forest, number, base + i, spare)
+        made[i] = forest.known[number]
+    return len(made)
+
+
 @inlined
 def _folds(known: UInt8, left: int, right: int) -> bool:
     return known[left >> 1] == 0 or known[right >> 1] == 0
@@ -302,16 +321,16 @@ def fold(forest: Forest, known: UInt8, layer: Int32, folded: int) -> None:
     below and behind a token is done when its turn comes.
     """
     node = forest.node
-    for token in range(node.shape[1] - 1, -1, -1):
-        while node[HIGH, token] != NONE:
+    for token in range(node.shape[0] - 1, -1, -1):
+        while node[token, HIGH] != NONE:
             slot, key = 2 * token, _pair_below(forest, token)
             if key == NONE or not _folds(known, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)):
                 slot, key = 2 * token + 1, _pair_after(forest, token)
                 if key == NONE or not _folds(known, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)):
                     break
-            other = node[AFTER, token] if slot & 1 else node[FIRST, token]
+            other = node[token, AFTER] if slot & 1 else node[token, FIRST]
             _tell(forest, token, other, key)
-            _merge(forest, slot, folded + int(layer[node[LABEL, token] >> 1]))
+            _merge(forest, slot, folded + int(layer[node[token, LABEL] >> 1]))
 
 
 forget_stale(merge_all, __file__, forests.__file__)

@@ -5,16 +5,17 @@ encoding over words, whatever the tree says. A merge keeps the parent and depth 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from teller_core.context.tpe import pieces
-from teller_core.context.tpe.forest import HIGH, LABEL, NONE
+from teller_core.context.tpe.forest import HIGH, LABEL, NONE, Pairs, pairs_of
 from teller_core.context.tpe.structural import planted
 from teller_core.context.tpe.train import Sample, merges_of
-from teller_core.context.tpe.vocabulary import Merge
+from teller_core.context.tpe.vocabulary import Merge, keys_of
 from teller_core.context.tpe.words import words
 from teller_core.data.table import Int32, Int64
 from teller_core.data.tree import Tree
@@ -32,11 +33,10 @@ class Stream:
     def __len__(self) -> int:
         return len(self.words) + len(self.merges)
 
-    @property
-    def keys(self) -> Int64:
-        """int64 [merges], as :func:`forest.key_of` makes them."""
-        table = np.array(self.merges, dtype=np.int64).reshape(-1, 3)
-        return (table[:, 0] << 60) | (table[:, 1] << 30) | table[:, 2]
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The merges as tables of pairs, which nobody changes: numbers are ranks."""
+        return pairs_of(keys_of(self.merges))
 
 
 @dataclass(frozen=True)
@@ -59,42 +59,42 @@ def train(given: Sequence[Sample], size: int) -> Stream:
     """The rule's vocabulary of at most ``size`` symbols, half of them words at most. Raises LimitError as ``merges_of``."""
     counts: Counter[str] = Counter()
     for sample in given:
-        for text, times in Counter(_stream(sample.words)).items():
-            counts[text] += times * sample.weight
+        for text, times in zip(sample.words, np.bincount(sample.of).tolist(), strict=True):
+            for part in text.split(" ", 1):
+                counts[part] += times * sample.weight
     ranked = sorted(counts, key=lambda text: (-counts[text], text))
     known = (*ranked[: size // 2 - 1], UNKNOWN)
     number = {text: at for at, text in enumerate(known)}
-    flat = [number.get(text, len(known) - 1) for sample in given for text in _stream(sample.words)]
-    symbol = np.array(flat, dtype=np.int32)
-    sizes = [2 * len(sample.words) for sample in given]
+    symbol = np.concatenate([np.empty(0, dtype=np.int32), *(_symbols(each.words, each.of, number) for each in given)])
+    sizes = [2 * len(sample.of) for sample in given]
     parent = np.repeat(-1 - np.arange(len(given), dtype=np.int32), sizes)
     weight = np.repeat(np.array([sample.weight for sample in given], dtype=np.int32), sizes)
     stop = np.arange(1, len(symbol) + 1, dtype=np.int32)
     return Stream(known, tuple(merges_of((symbol, parent, stop, weight), len(known), size, runs=False)))
 
 
-def _stream(texts: Iterable[str]) -> Iterable[str]:
-    return (part for text in texts for part in text.split(" ", 1))
+def _symbols(texts: Sequence[str], of: Int32, number: dict[str, int]) -> Int32:
+    """Two symbols a row, whose word is ``texts[of]``; unknown ones get the last number."""
+    pairs = [[number.get(part, len(number) - 1) for part in text.split(" ", 1)] for text in texts]
+    return np.take(np.array(pairs, dtype=np.int32).reshape(-1, 2), of, axis=0).reshape(-1)
 
 
 def encode(tree: Tree, learned: Stream) -> StreamTokens:
     """``tree`` as tokens of the rule."""
     found, of = words(tree.trace)
-    number = {text: at for at, text in enumerate(learned.words)}
-    pairs = [[number.get(part, len(learned.words) - 1) for part in text.split(" ", 1)] for text in found]
-    symbol = np.array(pairs, dtype=np.int32)[of].reshape(-1) if of else np.empty(0, dtype=np.int32)
+    symbol = _symbols(found, of, {text: at for at, text in enumerate(learned.words)})
     parent, stop = np.full(len(symbol), NONE, dtype=np.int32), np.arange(1, len(symbol) + 1, dtype=np.int32)
-    forest = planted(symbol, parent, stop, None, learned.keys, runs=False)
+    forest = planted(symbol, parent, stop, None, learned.pairs, runs=False)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(learned.merges), len(learned.words), np.empty(2 * len(symbol), dtype=np.int32))
-    low = np.flatnonzero(forest.node[HIGH] != NONE).astype(np.int32)
+    low = np.flatnonzero(forest.node[:, HIGH] != NONE).astype(np.int32)
     row = low // 2
     names = np.zeros(len(symbol), dtype=np.int32)
     names[1::2] = 1
     dur = np.zeros(len(symbol), dtype=np.int64)
     dur[1::2] = tree.trace.dur
     return StreamTokens(
-        symbol=forest.node[LABEL, low] >> 1,
+        symbol=forest.node[low, LABEL] >> 1,
         row=row,
         depth=tree.depth()[row],
         spans=np.add.reduceat(names, low) if len(low) else names[:0],

@@ -4,39 +4,44 @@ The paper's rule (section 4.2; :mod:`reference`) merges neighbors of a depth-fir
 Here a token is a piece of the tree: see :mod:`pieces` for the three pairs that may merge, and for runs.
 """
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from teller_core.context.tpe import pieces
-from teller_core.context.tpe.forest import EXTEND, HEAD, HIGH, JOIN, LABEL, MOST_LABELS, NONE, TAIL, Forest, know
+from teller_core.context.tpe.columns import tokens_of
+from teller_core.context.tpe.forest import EXTEND, JOIN, MOST_LABELS, NONE, Forest, Pairs
 from teller_core.context.tpe.vocabulary import Merge, Vocabulary
 from teller_core.context.tpe.words import words
-from teller_core.data.table import Int32, Int64
-from teller_core.data.tokens import Encoded, Tokens
+from teller_core.data.table import Int32
+from teller_core.data.tokens import Encoded
 from teller_core.data.tree import Tree
 
 Mask = npt.NDArray[np.bool_]
 PLACES = 10
 """Places of pairs a row: it has two slots, and each merge, which there are fewer of than rows, changes eight at most."""
+_GROW, _HANG, _KEEP_FIRST, _KEEP_LAST = 0, 1, -1, -2
+"""What is to be done for rows to grow: below a row; below what has grown last; forget the last hook, or the one before it."""
 
 
 def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> Encoded:
     """``tree`` as tokens. ``opened`` bool a row: rows that stay tokens of their own, whatever the vocabulary says."""
     # What is known is merged first: what is folded tells little.
     found, of = words(tree.trace)
-    numbers = np.array([vocabulary.symbol(text) for text in found], dtype=np.int32)
-    symbol = numbers[of] if len(of) else np.empty(0, dtype=np.int32)
-    forest = planted(symbol, tree.parent, tree.stop, opened, vocabulary.keys)
+    number = np.array([vocabulary.symbol(text) for text in found], dtype=np.int32)
+    symbol = np.take(number, of)
+    forest = planted(symbol, tree.parent, tree.stop, opened, vocabulary.pairs)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(vocabulary.merges), vocabulary.base, np.empty(2 * len(symbol), dtype=np.int32))
     pieces.fold(forest, vocabulary.known, vocabulary.layer, vocabulary.folded)
-    known = np.array([text in vocabulary.number for text in found], dtype=np.bool_)
-    strange = np.flatnonzero(~known[of]) if len(of) else np.empty(0, dtype=np.int64)
-    unseen = [found[of[row]] for row in strange.tolist()]
-    tokens, told, first = _tokens(tree, forest)
-    return Encoded(tokens, told, first, unseen, vocabulary.hash)
+    tokens, told, first = tokens_of(tree, forest)
+    return Encoded(tokens, told, first, _unseen(found, of, vocabulary), vocabulary.hash)
+
+
+def _unseen(found: list[str], of: Int32, vocabulary: Vocabulary) -> list[str]:
+    strange = np.array([text not in vocabulary.number for text in found], dtype=np.bool_)
+    if not strange.any():
+        return []
+    return [found[at] for at in of[strange[of]].tolist()]
 
 
 def planted(
@@ -44,117 +49,49 @@ def planted(
     parent: Int32,
     stop: Int32,
     opened: Mask | None,
-    keys: Int64,
+    pairs: Pairs,
     *,
     weight: Int32 | None = None,
     learned: int = 0,
     runs: bool = True,
 ) -> Forest:
-    """The forest of all rows, with the pairs ``keys`` known by their order. ``learned``: room for so many more pairs;
-    ``runs``: what is alike side by side is counted.
+    """The forest of all rows, with ``pairs`` known. ``learned``: their tables, which are not changed otherwise, are empty and
+    have room for so many; ``runs``: what is alike side by side is counted.
     """
-    rows, pairs = len(symbol), len(keys) + learned
-    table = 1 << max(4, (2 * pairs).bit_length())
+    rows, known = len(symbol), len(pairs.known)
     mark = np.array([NONE, 0, 0, 0, 0, runs], dtype=np.int64)
     forest = Forest(
-        node=np.empty((8, rows), dtype=np.int32),
+        node=np.empty((rows, 8), dtype=np.int32),
         shut=np.zeros(rows, dtype=np.uint8) if opened is None else opened.astype(np.uint8),
         weight=np.ones(rows, dtype=np.int32) if weight is None else weight,
         slot=np.full(2 * rows, NONE, dtype=np.int32),
         told=np.empty(rows, dtype=np.int64),
         link=np.empty(rows, dtype=np.int32),
-        place=np.empty((2, PLACES * rows), dtype=np.int32),
+        place=np.empty((PLACES * rows, 2), dtype=np.int32),
         mark=mark,
-        key=np.empty(table, dtype=np.int64),
-        at=np.full(table, NONE, dtype=np.int32),
-        known=np.empty(pairs, dtype=np.int64),
-        times=np.zeros(pairs, dtype=np.int64),
-        first=np.full(pairs, NONE, dtype=np.int32),
+        key=pairs.key,
+        at=pairs.at,
+        known=pairs.known,
+        times=np.zeros(known, dtype=np.int64),
+        first=np.full(known, NONE, dtype=np.int32),
         heap=np.empty((2, learned), dtype=np.int32),
         shown=np.empty(learned, dtype=np.int64),
     )
     pieces.plant(forest, symbol, parent, stop)
-    for key in keys.tolist():
-        know(forest, key)
     return forest
-
-
-def _tokens(tree: Tree, forest: Forest) -> tuple[Tokens, Int64, Int32]:
-    """The live tokens as a table, and what no symbol tells of them."""
-    node, trace = forest.node, tree.trace
-    low = np.flatnonzero(node[HIGH] != NONE).astype(np.int32)
-    high = node[HIGH, low]
-    owner = np.repeat(np.arange(len(low), dtype=np.int32), high - low)
-    above = tree.parent[low]
-    parent = np.where(above < 0, NONE, owner[np.maximum(above, 0)] if len(owner) else NONE).astype(np.int32)
-    told, first = _told(forest, low)
-    run = np.ones(len(low), dtype=np.int32)
-    counted = (node[LABEL, low] & 1).astype(np.bool_)
-    run[counted] = told[first[:-1][counted]]
-    own = tree.self_time()
-    where = _largest(own, low, owner)
-    total = np.add.reduceat(own, low) if len(low) else np.empty(0, dtype=np.int64)
-    start = trace.start[low] - (trace.start[0] if len(low) else 0)
-    tokens = Tokens(
-        symbol=node[LABEL, low] >> 1,
-        run=run,
-        parent=parent,
-        depth=_depth(parent),
-        low=low,
-        high=high,
-        own=total,
-        largest=own[where],
-        where=where,
-        start=start,
-    )
-    return tokens, told, first
-
-
-def _told(forest: Forest, low: Int32) -> tuple[Int64, Int32]:
-    flat: list[int] = []
-    first = [0]
-    told, link = forest.told.tolist(), forest.link.tolist()
-    ends = zip(forest.node[HEAD, low].tolist(), forest.node[TAIL, low].tolist(), strict=True)
-    for head, tail in ends:
-        at = head
-        while at != NONE:
-            flat.append(told[at])
-            at = link[at] if at != tail else NONE
-        first.append(len(flat))
-    return np.array(flat, dtype=np.int64), np.array(first, dtype=np.int32)
-
-
-def _largest(own: Int64, low: Int32, owner: Int32) -> Int32:
-    """int32 a token: its row with the largest self time, the first of several."""
-    if not len(low):
-        return np.empty(0, dtype=np.int32)
-    top = np.maximum.reduceat(own, low)
-    hit = np.flatnonzero(own == top[owner])
-    where = np.empty(len(low), dtype=np.int32)
-    where[owner[hit][::-1]] = hit[::-1]
-    return where
-
-
-def _depth(parent: Int32) -> Int32:
-    depth: list[int] = []
-    above: int
-    for above in parent.tolist():
-        depth.append(0 if above < 0 else depth[above] + 1)
-    return np.array(depth, dtype=np.int32)
 
 
 def decode(encoded: Encoded, vocabulary: Vocabulary) -> tuple[list[str], list[int]]:
     """The word and the parent (-1 for none) of every row. Raises ValueError where the tokens are another vocabulary's."""
     if encoded.vocabulary != vocabulary.hash:
         raise ValueError("the tokens were made with another vocabulary")
-    growth = _Growth(vocabulary, encoded.unseen)
+    growth = _Growth(vocabulary, encoded)
     tokens = encoded.tokens
     hook: list[int] = []
-    for at in range(len(tokens)):
-        above = int(tokens.parent[at])
-        low, high = encoded.first[at : at + 2].tolist()
-        label = 2 * int(tokens.symbol[at]) + (int(tokens.run[at]) > 1)
-        hook.append(growth.grow(label, NONE if above < 0 else hook[above], iter(encoded.told[low:high].tolist())))
+    label = 2 * tokens.symbol.astype(np.int64) + (tokens.run > 1)
+    above: int
+    for each, above in zip(label.tolist(), tokens.parent.tolist(), strict=True):
+        hook.append(growth.grow(each, NONE if above < 0 else hook[above]))
     return growth.words, growth.parents
 
 
@@ -164,30 +101,46 @@ def parts_of(key: int) -> Merge:
 
 
 class _Growth:
-    """Rows so far, of which a symbol makes more."""
+    """Rows so far, of which a label makes more. A merge may hold as many others as there are: a list says what is to come."""
 
-    def __init__(self, vocabulary: Vocabulary, unseen: Sequence[str]) -> None:
+    def __init__(self, vocabulary: Vocabulary, encoded: Encoded) -> None:
         self.vocabulary = vocabulary
-        self.unseen = iter(unseen)
+        self.unseen = iter(encoded.unseen)
+        self.told = iter(encoded.told.tolist())
         self.words: list[str] = []
         self.parents: list[int] = []
 
-    def grow(self, label: int, below: int, told: Iterator[int]) -> int:
+    def grow(self, label: int, below: int) -> int:
         """Add the rows of ``label`` below row ``below``; returns the row below which what remains of them hangs."""
-        times = next(told) if label & 1 else 1
-        hook = below
-        for _ in range(times):
-            hook = self._piece(label >> 1, below, told)
-        return hook
+        hooks: list[int] = []  # the like of what is returned, of all that is grown and not yet part of something larger
+        coming = [(_GROW, label, below)]
+        while coming:
+            what, label, below = coming.pop()
+            if what == _HANG:
+                coming.append((_GROW, label, hooks[-1]))
+            elif what == _GROW and label & 1 == 0 and not self._is_pair(label >> 1):
+                hooks.append(self._row(label >> 1, below))
+            elif what == _GROW:
+                coming += self._parts(label, below)
+            else:
+                del hooks[what]
+        return hooks.pop()
 
-    def _piece(self, symbol: int, below: int, told: Iterator[int]) -> int:
-        base, folded = self.vocabulary.base, self.vocabulary.folded
-        if symbol < folded:
-            known = symbol < len(self.vocabulary.words)
-            self.words.append(self.vocabulary.words[symbol] if known else next(self.unseen))
-            self.parents.append(below)
-            return len(self.words) - 1
-        kind, left, right = parts_of(next(told)) if symbol < base else self.vocabulary.merges[symbol - base]
-        hook = self.grow(left, below, told)
-        under = self.grow(right, below if kind == JOIN else hook, told)
-        return under if kind == EXTEND else hook
+    def _is_pair(self, symbol: int) -> bool:
+        return symbol >= self.vocabulary.folded
+
+    def _row(self, symbol: int, below: int) -> int:
+        known = symbol < len(self.vocabulary.words)
+        self.words.append(self.vocabulary.words[symbol] if known else next(self.unseen))
+        self.parents.append(below)
+        return len(self.parents) - 1
+
+    def _parts(self, label: int, below: int) -> list[tuple[int, int, int]]:
+        """What to do for a run or a pair, the first thing last."""
+        if label & 1:
+            one = (_GROW, label - 1, below)
+            return [*[(_KEEP_LAST, 0, 0), one] * (next(self.told) - 1), one]
+        symbol, base = label >> 1, self.vocabulary.base
+        kind, left, right = parts_of(next(self.told)) if symbol < base else self.vocabulary.merges[symbol - base]
+        keep = _KEEP_LAST if kind == EXTEND else _KEEP_FIRST
+        return [(keep, 0, 0), (_GROW if kind == JOIN else _HANG, right, below), (_GROW, left, below)]

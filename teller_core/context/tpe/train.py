@@ -5,13 +5,13 @@ byte-pair encoding, Sennrich, Haddow and Birch 2016, with a tree's pairs for a s
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.context.tpe import pieces
-from teller_core.context.tpe.forest import FULL, NONE, most_frequent
+from teller_core.context.tpe.forest import NONE, no_pairs
 from teller_core.context.tpe.structural import parts_of, planted
 from teller_core.context.tpe.vocabulary import Merge, Vocabulary
 from teller_core.context.tpe.words import words
@@ -27,57 +27,56 @@ BUCKET_SHARE = 64
 
 
 class Sample(NamedTuple):
-    """Trees alike: the words of their rows, where these hang, and how many trees there were."""
+    """Trees alike: their distinct words, int32 a row its word among them, its parent and the end of its subtree, and how many
+    trees there were.
+    """
 
     words: tuple[str, ...]
-    parent: tuple[int, ...]
-    stop: tuple[int, ...]
+    of: Int32
+    parent: Int32
+    stop: Int32
     weight: int
 
 
 def samples(trees: Iterable[Tree]) -> list[Sample]:
     """The trees, those with the same words and parents as one."""
-    seen: Counter[tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]] = Counter()
+    seen: dict[tuple[tuple[str, ...], bytes, bytes], Sample] = {}
     for tree in trees:
         found, of = words(tree.trace)
-        row_words = tuple(found[at] for at in of)
-        seen[row_words, tuple(tree.parent.tolist()), tuple(tree.stop.tolist())] += 1
-    return [Sample(*what, weight) for what, weight in seen.items()]
+        made = Sample(tuple(found), of, tree.parent, tree.stop, 1)
+        alike = made.words, of.tobytes(), tree.parent.tobytes()  # which say where subtrees end
+        seen[alike] = made._replace(weight=seen[alike].weight + 1) if alike in seen else made
+    return list(seen.values())
 
 
 def train(given: Sequence[Sample], size: int) -> Vocabulary:
     """A vocabulary of at most ``size`` symbols, half of them words at most. Raises LimitError for more pairs than fit."""
     buckets = max(1, size // BUCKET_SHARE)
     bare = Vocabulary(_frequent(given, size // 2), buckets, ())
-    return Vocabulary(bare.words, buckets, tuple(merges_of(_joined(given, bare), bare.base, size)))
+    return Vocabulary(bare.words, buckets, merges_of(_joined(given, bare), bare.base, size))
 
 
 def merges_of(
     columns: tuple[Int32, Int32, Int32, Int32], base: int, size: int, *, runs: bool = True
-) -> Iterator[Merge]:
+) -> tuple[Merge, ...]:
     """The merges that make symbols ``base`` to ``size`` out of a forest (symbols, parents, ends of subtrees, weights). Raises
     LimitError for more pairs than fit.
     """
     symbol, parent, stop, weight = columns
     room = min(MOST_PAIRS, 4 * len(symbol) + 16)
-    none = np.empty(0, dtype=np.int64)
-    forest = planted(symbol, parent, stop, None, none, weight=weight, learned=room, runs=runs)
+    forest = planted(symbol, parent, stop, None, no_pairs(room), weight=weight, learned=room, runs=runs)
     pieces.look_everywhere(forest)
-    spare = np.empty(2 * len(symbol), dtype=np.int32)
-    for made in range(base, size):
-        number = int(most_frequent(forest))
-        if forest.mark[FULL]:
-            raise LimitError("training a vocabulary", f"there are over {room:,} pairs", "Give it fewer traces")
-        if number == NONE or forest.times[number] < LEAST_COUNT:
-            return
-        pieces.merge_all(forest, number, made, spare)
-        yield parts_of(int(forest.known[number]))
+    spare, made = np.empty(2 * len(symbol), dtype=np.int32), np.empty(max(0, size - base), dtype=np.int64)
+    count = int(pieces.learn(forest, base, LEAST_COUNT, spare, made))
+    if count == NONE:
+        raise LimitError("training a vocabulary", f"there are over {room:,} pairs", "Give it fewer traces")
+    return tuple(parts_of(key) for key in made[:count].tolist())
 
 
 def _frequent(given: Sequence[Sample], most: int) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
     for sample in given:
-        for text, times in Counter(sample.words).items():
+        for text, times in zip(sample.words, np.bincount(sample.of).tolist(), strict=True):
             counts[text] += times * sample.weight
     ranked = sorted(counts, key=lambda text: (-counts[text], text))
     return tuple(ranked[:most])
@@ -85,13 +84,15 @@ def _frequent(given: Sequence[Sample], most: int) -> tuple[str, ...]:
 
 def _joined(given: Sequence[Sample], bare: Vocabulary) -> tuple[Int32, Int32, Int32, Int32]:
     """All samples as one forest: symbols, parents (roots of sample k have -1 - k), ends of subtrees, weights."""
-    known = {text: bare.symbol(text) for text in {text for sample in given for text in sample.words}}
-    symbol = np.array([known[text] for sample in given for text in sample.words], dtype=np.int32)
-    sizes = np.array([len(sample.words) for sample in given], dtype=np.int64)
-    begin = np.repeat(np.append(0, np.cumsum(sizes))[:-1], sizes)
-    which = np.repeat(np.arange(len(given)), sizes)
-    parent = np.array([above for sample in given for above in sample.parent], dtype=np.int64)
-    parent = np.where(parent < 0, -1 - which, parent + begin)
-    stop = np.array([end for sample in given for end in sample.stop], dtype=np.int64) + begin
-    weight = np.repeat(np.array([sample.weight for sample in given], dtype=np.int32), sizes)
-    return symbol, parent.astype(np.int32), stop.astype(np.int32), weight
+    sizes = [len(sample.of) for sample in given]
+    symbol, parent, stop, weight = (np.empty(sum(sizes), dtype=np.int32) for _ in range(4))
+    high = 0
+    for number, (sample, size) in enumerate(zip(given, sizes, strict=True)):
+        low, high = high, high + size
+        known = np.array([bare.symbol(text) for text in sample.words], dtype=np.int32)
+        np.take(known, sample.of, out=symbol[low:high])
+        np.add(sample.parent, low, out=parent[low:high])
+        parent[low:high][sample.parent < 0] = -1 - number
+        np.add(sample.stop, low, out=stop[low:high])
+        weight[low:high] = sample.weight
+    return symbol, parent, stop, weight

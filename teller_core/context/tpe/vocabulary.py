@@ -13,13 +13,14 @@ A merge names a kind and two labels (twice a symbol, plus one for a run) and mak
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN
+from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN, Pairs, pairs_of
 from teller_core.context.tpe.words import LAYERS, bucket
 from teller_core.data.table import Int32, Int64, UInt8
 from teller_core.errors import FormatError
@@ -82,10 +83,9 @@ class Vocabulary:
         return np.array(layer, dtype=np.int32)
 
     @cached_property
-    def keys(self) -> Int64:
-        """int64 [merges]: the key of each merge, as :func:`forest.key_of` makes it."""
-        table = np.array(self.merges, dtype=np.int64).reshape(-1, 3)
-        return (table[:, 0] << 60) | (table[:, 1] << 30) | table[:, 2]
+    def pairs(self) -> Pairs:
+        """The merges as tables of pairs, which nobody changes: numbers are ranks."""
+        return pairs_of(keys_of(self.merges))
 
     def first(self, size: int) -> "Vocabulary":
         """The vocabulary with only so many merges that it has at most ``size`` symbols."""
@@ -108,6 +108,12 @@ class Vocabulary:
         """Write the file, and beside it ``.txt``, which is for people alone: what each merge stands for."""
         path.write_text(f"{self.text}sha256 {self.hash}\n", encoding="utf-8")
         path.with_suffix(".txt").write_text(described(self), encoding="utf-8")
+
+
+def keys_of(merges: Sequence[Merge]) -> Int64:
+    """int64 [merges]: the key of each, as :func:`forest.key_of` makes it."""
+    table = np.array(merges, dtype=np.int64).reshape(-1, 3)
+    return (table[:, 0] << 60) | (table[:, 1] << 30) | table[:, 2]
 
 
 def load(path: Path) -> Vocabulary:

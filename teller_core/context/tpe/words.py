@@ -5,8 +5,14 @@ C++ names lose their template arguments and parameters, as in the reference rule
 
 import re
 import zlib
+from functools import lru_cache
 
+import numpy as np
+
+from teller_core.context.tpe.forest import NONE
+from teller_core.data.compiled import compiled
 from teller_core.data.plain_names import NAME_LENGTH, plain_name
+from teller_core.data.table import Int32, Int64, UInt8
 from teller_core.data.trace import Layer, Trace
 
 CPLUSPLUS = (Layer.RUNTIME, Layer.KERNEL, Layer.COMMUNICATION)
@@ -14,29 +20,59 @@ NOISE = re.compile(r"^(?:void|int|bool) |\(anonymous namespace\)::")
 ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 FIRST_WORD = re.compile(r"[A-Za-z]+")
 LAYERS = tuple(layer.name.lower() for layer in Layer)
+LAYER_COUNT = len(LAYERS)
+REMEMBERED = 1 << 14
+"""Words that are made once: the steps of a service call the same things again and again."""
 
 
 def word(name: str, layer: int) -> str:
     """The word of one span: ``layer name``."""
-    name = plain_name(name[: 4 * NAME_LENGTH], layer)
+    return _word(name[: 4 * NAME_LENGTH], layer)
+
+
+@lru_cache(REMEMBERED)
+def _word(name: str, layer: int) -> str:
+    name = plain_name(name, layer)
     if layer in CPLUSPLUS:
         name = ARGUMENTS.sub("", NOISE.sub("", name)) or name
     return f"{LAYERS[layer]} {' '.join(name[:NAME_LENGTH].split())}"
 
 
-def words(trace: Trace) -> tuple[list[str], "list[int]"]:
-    """The distinct words of ``trace`` and, a row, the position of its word among them."""
+def words(trace: Trace) -> tuple[list[str], Int32]:
+    """The distinct words of ``trace``, as they first occur, and, int32 a row, the position of its word among them."""
+    called = min(len(trace), len(trace.names) * LAYER_COUNT)
+    table = np.full((1 << max(4, (2 * called).bit_length()), 2), NONE, dtype=np.int64)
+    distinct, of = np.empty(called, dtype=np.int64), np.empty(len(trace), dtype=np.int32)
+    count = int(_pairs(trace.name, trace.layer, table, distinct, of))
     found: dict[str, int] = {}
-    pairs: dict[tuple[int, int], int] = {}
-    of: list[int] = []
-    for pair in zip(trace.name.tolist(), trace.layer.tolist(), strict=True):
-        at = pairs.get(pair)
-        if at is None:
-            at = pairs[pair] = found.setdefault(word(str(trace.names[pair[0]]), pair[1]), len(found))
-        of.append(at)
+    names = trace.names
+    pairs = (divmod(pair, LAYER_COUNT) for pair in distinct[:count].tolist())
+    number = [found.setdefault(word(str(names[name]), layer), len(found)) for name, layer in pairs]
+    if len(found) < count:
+        of = np.take(np.array(number, dtype=np.int32), of)
     return list(found), of
 
 
+@compiled
+def _pairs(name: Int32, layer: UInt8, table: Int64, distinct: Int64, of: Int32) -> int:
+    """Number the pairs of name and layer as they first occur, into ``distinct`` (``name * LAYER_COUNT + layer``) and, a row,
+    ``of``; returns how many there are. ``table`` int64 [a power of two, 2], all NONE: an open hash table of pairs and numbers.
+    """
+    mask, count = len(table) - 1, 0
+    for row in range(len(name)):
+        pair = int(name[row]) * LAYER_COUNT + int(layer[row])
+        place = (pair ^ (pair >> 13)) & mask
+        while table[place, 0] != NONE and table[place, 0] != pair:
+            place = (place + 1) & mask
+        if table[place, 0] == NONE:
+            table[place, 0], table[place, 1] = pair, count
+            distinct[count] = pair
+            count += 1
+        of[row] = table[place, 1]
+    return count
+
+
+@lru_cache(REMEMBERED)
 def bucket(text: str, buckets: int) -> int:
     """Where an unknown word goes: 0 to ``len(LAYERS) * buckets``, by its layer and a hash of the first run of letters in its
     name, so that variants of one kernel meet.

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN
-from teller_core.context.tpe.train import Sample
+from teller_core.context.tpe.train import Sample, samples
 from teller_core.data.trace import Lane, Origin, Trace
 from teller_core.data.tree import Tree
 
@@ -56,9 +56,7 @@ def tree_of(rows: list[tuple[int, int]], own: list[int] | None = None) -> Tree:
 
 
 def sample_of(rows: list[tuple[int, int]], weight: int = 1) -> Sample:
-    tree = tree_of(rows)
-    parent, stop = tuple(tree.parent.tolist()), tuple(tree.stop.tolist())
-    return Sample(tuple(f"operator {NAMES[name]}" for name, _ in rows), parent, stop, weight)
+    return samples([tree_of(rows)])[0]._replace(weight=weight)
 
 
 @dataclass

@@ -128,6 +128,16 @@ def test_a_word_that_the_vocabulary_lacks_is_kept_beside_the_tokens() -> None:
     assert decode(encoded, vocabulary)[0] == ["operator a", "operator d", "operator a"]
 
 
+def test_what_nests_deeper_than_python_calls_go_decodes() -> None:
+    strange = [(0, -1), *[(name, 0) for _ in range(3000) for name in (1, 3)]]
+    vocabulary = Vocabulary(("operator a",), 2, ())
+    encoded = encode(tree_of(strange), vocabulary)
+    assert len(encoded.tokens) == 1
+    names, parents = decode(encoded, vocabulary)
+    assert (names[1:3], names[-1], len(names)) == (["operator b", "operator d"], "operator d", len(strange))
+    assert parents == [above for _, above in strange]
+
+
 def test_tokens_of_another_vocabulary_are_refused() -> None:
     encoded = encode(tree_of([(0, -1)]), trained([[(0, -1)]]))
     with pytest.raises(ValueError, match="another vocabulary"):

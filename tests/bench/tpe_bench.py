@@ -1,0 +1,183 @@
+"""What Trace Pair Encoding costs: CPU time beside byte-pair encoding by `tokenizers`, paired and alternated, and on long trees.
+
+    python tests/bench/tpe_bench.py --traces DIR --work DIR [--sizes 256 1024 4096] [--long 1000000 5000000] [--rounds 5]
+
+``--traces`` holds Kineto traces, which are read, nested and cut into steps; ``--work`` gets what is made. The peer encodes the
+same steps as a stream of two words a span, its layer and its name. Each word is one character, the more frequent the fewer
+bytes; the words that its vocabulary has no room for are unknown to it, as to ours. Its strings are ready-made, as the names of
+our trees are numbered; what making them costs is printed. Neither uses a second thread. Imports, compilation and a first call
+of each are not counted, nor is what its tokens cost as Python lists.
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", OMP_NUM_THREADS="1")
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402 - the checkout is put on the path first, and threads are counted
+
+from teller_core.context.tpe import train as ours  # noqa: E402
+from teller_core.context.tpe.structural import encode  # noqa: E402
+from teller_core.context.tpe.vocabulary import Vocabulary, load  # noqa: E402
+from teller_core.context.tpe.words import words  # noqa: E402
+from teller_core.data.tree import Tree, slice_rows  # noqa: E402
+from teller_core.ingest.kineto import reader as kineto  # noqa: E402
+from teller_core.ingest.reading import How, plan, read_trees  # noqa: E402
+from teller_core.rebuild.capture import rebuild  # noqa: E402
+from teller_core.rebuild.nest import nest  # noqa: E402
+from tests.bench.generate_kineto import generate  # noqa: E402
+
+BASE = "sglang_rocm_qwen3_8b_extend/extend.json.gz"
+LEAST_ROWS = 50
+"""Steps with fewer spans have nothing to compress."""
+UNKNOWN = "\0"
+
+
+def steps(path: Path) -> Iterator[Tree]:
+    """The steps of a trace, a tree each."""
+    reading = read_trees(plan([path])[0], nest, None, How(jobs=1))
+    capture = rebuild(reading.recording, reading.trees, capture_id="", name="")
+    work = capture.work
+    for rank, low, high in zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True):
+        tree = capture.ranks[rank].tree
+        if tree is not None and low >= 0 and high - low >= LEAST_ROWS:
+            parent = np.maximum(tree.parent[low:high] - np.int32(low), -1).astype(np.int32)
+            yield Tree(slice_rows(tree.trace, low, high), parent, tree.stop[low:high] - np.int32(low))
+
+
+def strings(trees: list[Tree]) -> list[str]:
+    """What the peer is given: a string a tree."""
+    found = [words(tree.trace) for tree in trees]
+    counts: Counter[str] = Counter()
+    for texts, of in found:
+        for text, times in zip(texts, np.bincount(of).tolist(), strict=True):
+            for part in text.split(" ", 1):
+                counts[part] += times
+    ranked = sorted(counts, key=lambda part: (-counts[part], part))
+    sign = {part: chr(at + 33 if at + 33 < 0xD800 else at + 33 + 0x800) for at, part in enumerate(ranked)}
+    made: list[str] = []
+    for texts, of in found:
+        pairs = ["".join(sign[part] for part in text.split(" ", 1)) for text in texts]
+        made.append("".join([pairs[at] for at in of.tolist()]))
+    return made
+
+
+def peer(size: int, texts: list[str]) -> Any:
+    """A tokenizer of the peer that has learned from ``texts``."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from tokenizers.trainers import BpeTrainer
+
+    tokenizer = Tokenizer(BPE(unk_token=UNKNOWN))
+    trainer = BpeTrainer(
+        vocab_size=size,
+        min_frequency=ours.LEAST_COUNT,
+        limit_alphabet=size // 2 - 1,
+        special_tokens=[UNKNOWN],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def peer_encode(tokenizer: Any, texts: list[str]) -> Callable[[], object]:
+    """Encoding of all ``texts``, of which nothing is remembered from the round before."""
+
+    def run() -> object:
+        tokenizer.model._clear_cache()
+        return tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+
+    return run
+
+
+def cost(work: Callable[[], object]) -> float:
+    """CPU seconds of ``work``."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def paired(what: str, one: Callable[[], object], other: Callable[[], object], rounds: int) -> None:
+    """Run two in turn, after a first call of each, and print what they cost and how many times as much the second does."""
+    one(), other()
+    times = [(cost(one), cost(other)) for _ in range(rounds)]
+    ratios = [b / a for a, b in times]
+    first, second = (statistics.median(column) for column in zip(*times, strict=True))
+    print(f"{what}: {1000 * first:.1f} ms, tokenizers {1000 * second:.1f} ms: ", end="")
+    print(f"{statistics.median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+
+
+def compare(trees: list[Tree], size: int, rounds: int) -> Vocabulary:
+    """Print both kinds of cost at a size of the vocabulary."""
+    texts = strings(trees)
+    vocabulary = ours.train(ours.samples(trees), size)
+    tokenizer = peer(size, texts)
+    opened = [np.arange(len(tree)) % 100 == 99 for tree in trees]
+
+    def encoding() -> None:
+        for tree, few in zip(trees, opened, strict=True):
+            encode(tree, vocabulary, few)
+
+    kept = sum(len(encode(tree, vocabulary, few).tokens) for tree, few in zip(trees, opened, strict=True))
+    theirs = sum(len(each.ids) for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+    print(
+        f"vocabulary {size}: {len(vocabulary)}, of the peer {tokenizer.get_vocab_size()}; {kept:,} and {theirs:,} tokens"
+    )
+    paired("  encoding", encoding, peer_encode(tokenizer, texts), rounds)
+    paired("  training", lambda: ours.train(ours.samples(trees), size), lambda: peer(size, texts), rounds)
+    return vocabulary
+
+
+def long(path: Path, vocabulary: Vocabulary, rounds: int) -> None:
+    """Print what encoding a whole trace as one tree costs in this process, and its memory."""
+    tree = nest(kineto.read(path))
+    encode(tree.subtree(0), vocabulary)
+    made = encode(tree, vocabulary)
+    best = min(cost(lambda: encode(tree, vocabulary)) for _ in range(rounds))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"one tree of {len(tree):,} spans: {best:.2f} s, {1e9 * best / len(tree):.0f} ns a span, ", end="")
+    print(f"{len(made.tokens):,} tokens; peak of the process, reading included: {peak:,.0f} MB", flush=True)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[256, 1024, 4096])
+    parser.add_argument("--long", type=int, nargs="*", default=[1_000_000, 5_000_000])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--one", type=Path, help="only encode this trace as one tree, in this process")
+    chosen = parser.parse_args()
+    chosen.work.mkdir(parents=True, exist_ok=True)
+    kept = chosen.work / "bench.tpe"
+    if chosen.one:
+        long(chosen.one, load(kept), min(3, chosen.rounds))
+        return
+    trees = [tree for path in sorted(chosen.traces.rglob("*.json.gz")) for tree in steps(path)]
+    print(
+        f"{len(trees)} steps of {sum(map(len, trees)):,} spans; strings: {1000 * cost(lambda: strings(trees)):.0f} ms"
+    )
+    for size in chosen.sizes:
+        compare(trees, size, chosen.rounds).write(kept)
+    for events in chosen.long:
+        path = chosen.work / f"long{events}.json.gz"
+        if not path.exists():
+            generate(chosen.traces / BASE, path, events)
+        command = [sys.executable, __file__, "--one", path, "--traces", chosen.traces, "--work", chosen.work]
+        subprocess.run([*map(str, command), "--rounds", str(chosen.rounds)], check=True)
+
+
+if __name__ == "__main__":
+    main()
