@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from teller_core.context.dependencies import Met, StepSpans
 from teller_core.context.moments import Moment, blamed_step
 from teller_core.context.pages import slice_report, span_report
-from teller_core.context.slicing import StepSpans
 from teller_core.data import losses
 from teller_core.data.assessment import Baselines, Candidates, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Meetings, Pauses
@@ -332,10 +332,18 @@ def _step_slice(
     )
     spans = _profiled(store, capture, moment.work, rank)
     suspects = store.rows(capture, Candidates, "step", step, step + 1)
+    met = _met(store, capture, step) if len(spans) > 1 else None
     report = slice_report(
-        moment, spans, suspects, capture=capture, budget=budget, text=shorten, request=request, note=note
+        moment, spans, suspects, capture=capture, budget=budget, text=shorten, met=met, request=request, note=note
     )
     return _with_losses(report, losses.SPANS, _problems(store, capture))
+
+
+def _met(store: Store, capture: str, step: int) -> Met:
+    """The collectives of one step, and the meetings that they were."""
+    calls = store.rows(capture, Collectives, "step", step, step + 1)
+    low, high = (int(calls.sequence.min()), int(calls.sequence.max()) + 1) if len(calls.sequence) else (0, 0)
+    return Met(calls, store.rows(capture, Meetings, low=low, high=high), low)
 
 
 def _no_such_step(steps: int) -> UnknownName:
@@ -348,8 +356,9 @@ def _no_such_step(steps: int) -> UnknownName:
 def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:
     """The spans of a step on every rank with a profile, or on ``rank`` alone."""
     rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
+    ranks = store.ranks(capture)
     return [
-        StepSpans(at, low, store.tree_rows(capture, at, low, high, SPAN_COLUMNS))
+        StepSpans(at, low, store.tree_rows(capture, at, low, high, SPAN_COLUMNS), ranks[int(at)].shift)
         for at, low, high in rows
         if low >= 0 and rank in (None, at)
     ]

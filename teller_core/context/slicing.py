@@ -1,9 +1,10 @@
 """The causal slice of a step: the spans that bear on it, cut to what an assistant can read.
 
-Kept first are the chains from the step down to each suspected span, then the heaviest path. The rest of the step is merged
-by place (calls of one name below one line are one line with a count), and the heaviest such lines fill what is left of the
-budget. Parents come before children and siblings stand in the order of their first start; device work stands under the
-call that launched it.
+Kept first are the chains from the step down to each suspected span, then those to what it waited for or what waited for it, on
+this rank or another, then what else bears on it by :mod:`relevance`. The rest of the step is merged by place (calls of one name
+below one line are one line with a count), and the heaviest such lines fill what is left of the budget: at least half of what the
+chains left, so that a slice shows where the time of the step went. Parents come before children and siblings stand in the order
+of their first start; device work stands under the call that launched it.
 """
 
 import heapq
@@ -14,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from teller_core.context.dependencies import StepSpans, dependencies
+from teller_core.context.relevance import RULE, Bearing, Rule, bearing, kept
 from teller_core.data.assessment import Candidates
 from teller_core.data.plain_names import DIGITS, MODULE
 from teller_core.data.report import SliceLine
@@ -27,22 +30,14 @@ LEAST_SHARE = 0.002
 """A line that holds less than this share of its step tells nothing."""
 FRAME_SHARE = 0.01
 """Python frames with less own time than this share of the step are passed over: stacks run to a hundred frames."""
+RELEVANT_SHARE = 0.5
+"""Of what the chains left of the budget, at most, goes to what else bears on the suspected spans."""
 Mask = npt.NDArray[np.bool_]
-
-
-class StepSpans(NamedTuple):
-    """The rows of one step on one rank. ``tree`` holds them alone: its row 0 is row ``first`` of the rank's tree. ``rank`` is a
-    position in ``Capture.ranks``.
-    """
-
-    rank: int
-    first: int
-    tree: Tree
 
 
 class Cut(NamedTuple):
     """What is kept of one rank. ``tokens`` the lines cost; ``events`` the step has here; ``cut`` of them are in no line;
-    ``missed`` suspected spans found no place in the budget.
+    ``missed`` suspected spans found no place in the budget, nor did ``unpaired`` spans that waited for one or were waited for.
     """
 
     lines: list[SliceLine]
@@ -50,6 +45,14 @@ class Cut(NamedTuple):
     events: int
     cut: int
     missed: int
+    unpaired: int = 0
+
+
+class Room(NamedTuple):
+    """What a slice may cost: ``tokens`` of the assistant that reads it, and ``nodes``, its lines."""
+
+    tokens: int
+    nodes: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -68,27 +71,62 @@ class _Merged:
     weight: Float64
 
 
-def causal_slice(spans: StepSpans, found: Candidates, *, begin: int, budget: int, text: Callable[[str], str]) -> Cut:
-    """The slice of one step on one rank within ``budget`` assistant tokens.
+def causal_slice(
+    spans: StepSpans,
+    found: Candidates,
+    *,
+    begin: int,
+    room: Room,
+    text: Callable[[str], str],
+    bears: Bearing | None = None,
+    rule: Rule = RULE,
+) -> Cut:
+    """The slice of one step on one rank within ``room``.
 
-    ``found``: the candidates of this step and rank, with rows of the rank's whole tree; ``begin``: ns, when the step begins;
-    ``text`` cleans and shortens a name. A budget too small for every suspected span keeps those that add most.
+    ``found``: the candidates of this step and rank, with rows of the rank's whole tree; ``begin``: ns on the rank's clock;
+    ``text`` cleans and shortens a name; ``bears``: what bears on the candidates of all ranks, one entry a row of this tree; by
+    default what bears on those of this rank. Room for too little keeps the suspected spans that add most.
     """
     tree = spans.tree
     if not len(tree):
         return Cut([], 0, 0, 0, len(found.step))
-    suspects = _suspects(found, spans.first, len(tree))
+    suspects = suspected(found, spans.first, len(tree))
     own, weight = tree.self_time(), _weight(tree)
-    passed = _frames(tree) & (own < FRAME_SHARE * float(tree.trace.dur[tree.parent == ROOT].max()))
+    longest = float(tree.trace.dur[tree.parent == ROOT].max())
+    passed = _frames(tree) & (own < FRAME_SHARE * longest)
     chains = [_chain(tree, row, passed) for row in suspects]
-    pins = {row for chain in chains for row in chain} | {row for row in _heaviest(tree, weight) if not passed[row]}
+    bears = bears if bears is not None else own_bearing(tree, list(suspects), rule)
+    near = kept(bears, weight, rule).tolist()
+    pairs = [_chain(tree, row, passed) for row in near if bears.paired[row] and row not in suspects]
+    apart = passed | bears.paired | (weight < LEAST_SHARE * longest)
+    beside = [row for row in near if row not in suspects and not apart[row]]
+    pins = {row for chain in (*chains, *pairs) for row in chain}
+    pins |= {row for row in beside if int(tree.parent[row]) not in suspects}
+    pins |= {row for row in _heaviest(tree, weight) if not passed[row]}
     merged = _merge(tree, (own, weight), np.array(sorted(pins), dtype=np.int64), passed)
-    page = _Page(spans, merged=merged, suspects=suspects, begin=begin, budget=budget, text=text)
+    page = _Page(spans, merged=merged, suspects=suspects, begin=begin, room=room, text=text)
     missed = sum(not page.add(chain) for chain in chains)
+    unpaired = sum(not page.add(chain) for chain in pairs)
+    page.add_some([[row] for row in beside])
     page.fill()
     lines = list(page.lines())
-    kept = int(merged.count[list(page.kept)].sum()) if page.kept else 0
-    return Cut(lines, page.spent, len(tree), len(tree) - kept, missed)
+    shown = int(merged.count[list(page.kept)].sum()) if page.kept else 0
+    return Cut(lines, page.spent, len(tree), len(tree) - shown, missed, unpaired)
+
+
+def own_bearing(tree: Tree, candidates: list[int], rule: Rule = RULE) -> Bearing:
+    """What bears on rows of a tree, by the dependencies in it alone."""
+    if not candidates:
+        return Bearing(np.zeros(len(tree)), np.zeros(len(tree), dtype=np.bool_))
+    trace = tree.trace
+    least = least_wait(tree)
+    rows = np.array(candidates, dtype=np.int64)
+    return bearing(trace.start, trace.end, dependencies(tree), rows, rule=rule, least_wait=least)
+
+
+def least_wait(tree: Tree) -> int:
+    """ns: a wait shorter than this tells nothing about these rows."""
+    return max(1, int(LEAST_SHARE * int(tree.trace.dur[tree.parent == ROOT].max(initial=0))))
 
 
 class _Page:
@@ -101,23 +139,33 @@ class _Page:
         merged: _Merged,
         suspects: dict[int, float],
         begin: int,
-        budget: int,
+        room: Room,
         text: Callable[[str], str],
     ) -> None:
         self.spans, self.merged, self.suspects = spans, merged, suspects
-        self.begin, self.budget, self.text = begin, budget, text
+        self.begin, self.room, self.text = begin, room, text
         self.kept: dict[int, SliceLine] = {}
         self.spent = 0
 
     def add(self, rows: list[int]) -> bool:
-        """Keep the lines of ``rows``, all or none; whether the budget allowed it."""
+        """Keep the lines of ``rows``, all or none; whether there was room for it."""
         fresh = {e: self._line(e) for e in (int(self.merged.of[row]) for row in rows) if e not in self.kept}
         cost = sum(price(line) for line in fresh.values())
-        if self.spent + cost > self.budget:
+        if self.spent + cost > self.room.tokens or len(self.kept) + len(fresh) > self.room.nodes:
             return False
         self.kept |= fresh
         self.spent += cost
         return True
+
+    def add_some(self, chains: list[list[int]]) -> None:
+        """Keep the lines of the first of ``chains`` that fit the part of the room which is not for the heaviest."""
+        whole = self.room
+        left = Room(whole.tokens - self.spent, whole.nodes - len(self.kept))
+        part = Room(*(most - round((1 - RELEVANT_SHARE) * rest) for most, rest in zip(whole, left, strict=True)))
+        self.room = part
+        for chain in chains:
+            self.add(chain)
+        self.room = whole
 
     def fill(self) -> None:
         """Spend what is left on the heaviest lines below those that are kept."""
@@ -170,8 +218,8 @@ class _Page:
         )
 
 
-def _suspects(found: Candidates, first: int, rows: int) -> dict[int, float]:
-    """Residual by row of the slice, what adds most first."""
+def suspected(found: Candidates, first: int, rows: int) -> dict[int, float]:
+    """Residual by row of a rank's slice, what adds most first; ``found``: the candidates of that rank."""
     out: dict[int, float] = {}
     for i in np.argsort(-found.excess, kind="stable").tolist():
         row = int(found.row[i]) - first

@@ -4,17 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from teller_core.context.dependencies import Met, StepSpans
 from teller_core.context.moments import Moment, blamed_step, moment_lines
 from teller_core.context.pages import slice_report, span_report
-from teller_core.context.slicing import StepSpans
-from teller_core.data.assessment import StepExpectations
-from teller_core.data.capture import Capture, Pauses
+from teller_core.data.assessment import Candidates, StepExpectations
+from teller_core.data.capture import Capture, Collectives, Pauses, no_meetings
 from teller_core.data.report import SliceReport
 from teller_core.data.steps import Participation
 from teller_core.data.table import UNKNOWN, take
+from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree, slice_rows
 from teller_core.judge.assess import assess
-from tests.core.judge.service import MS, US, Work, requests_table, service
+from tests.core.judge.service import MS, US, Rows, Work, requests_table, service
 
 
 def participation(*pairs: tuple[int, int, int, int]) -> Participation:
@@ -185,3 +186,111 @@ def test_a_step_of_one_known_time_is_not_said_to_have_taken_none() -> None:
     assert "drawn without a length" in said.note
     whole = slice_report(moment(made, 1), [], assess(made).candidates, capture="c", budget=400, text=str)
     assert "drawn without" not in whole.note
+
+
+def test_a_budget_of_nodes_is_kept_over_all_ranks_with_the_chains_first() -> None:
+    made = service(STEPS, ranks=3)
+    found = assess(made).candidates
+    mine = take(found, found.step == 20)
+    for nodes in (1, 9, 20, 40):
+        said = slice_report(moment(made, 20), spans(made, 20), mine, capture="c", budget=40_000, nodes=nodes, text=str)
+        assert len(said.lines) <= nodes
+        suspects = [line for line in said.lines if line.residual is not None]
+        assert len(suspects) == len(mine.step) or "found no room" in said.note
+    one = span_report(spans(made, 20)[0], mine, capture="c", step=20, budget=40_000, nodes=3, text=str)
+    assert len(one.lines) == 3
+
+
+def late_rank(wait: int) -> tuple[Capture, list[StepSpans], Met]:
+    """Two ranks with an all-reduce each in a step of 10 ms, the second came last and `aten::sort` kept it there."""
+    made, at = service([Work()], ranks=2), [service([Work()]).steps.launched[0]]
+    out: list[StepSpans] = []
+    for rank in range(2):
+        rows, now = Rows(), int(at[0])
+        rows.open("step", Layer.ENGINE, now)
+        rows.open("forward", Layer.ENGINE, now)
+        if rank:
+            rows.leaf("aten::sort", Layer.OPERATOR, now, 2 * MS)
+        for k in range(30):
+            rows.leaf(f"aten::op{k}", Layer.OPERATOR, now + 2 * MS + k * 100 * US, 100 * US)
+        rows.close(now + 6 * MS)
+        rows.open("cudaLaunchKernel", Layer.RUNTIME, now + 6 * MS)
+        rows.leaf("all_reduce", Layer.COMMUNICATION, now + 6 * MS + 10 * US, MS if rank else MS + wait, lane=2)
+        rows.close(now + 6 * MS + 20 * US)
+        rows.close(now + 10 * MS)
+        out.append(StepSpans(rank, 500, rows.tree()))
+    few = [len(part.tree) - 1 + 500 for part in out]
+    calls = Collectives(
+        group=np.zeros(2, dtype=np.int32),
+        sequence=np.full(2, 7, dtype=np.int64),
+        step=np.zeros(2, dtype=np.int32),
+        rank=np.arange(2, dtype=np.int32),
+        row=np.array(few, dtype=np.int32),
+        start=np.array([0, wait], dtype=np.int64) + int(at[0]),
+        dur=np.full(2, MS, dtype=np.int64),
+        wait=np.array([wait, 0], dtype=np.int64),
+        late=np.ones(2, dtype=np.int32),
+    )
+    meetings = replace(no_meetings(), late=np.ones(1, np.int32), kept=np.array([502], np.int32))
+    return made, out, Met(calls, meetings, first=7)
+
+
+def of_rank(said: SliceReport, rank: int) -> list[str]:
+    return [line.text for line in said.lines if line.handle.startswith(f"{rank}:")]
+
+
+def waiting(wait: int, suspects: Candidates, budget: int = 4000) -> SliceReport:
+    made, parts, met = late_rank(wait)
+    return slice_report(moment(made, 0), parts, suspects, capture="c", budget=budget, text=str, met=met)
+
+
+def nobody() -> Candidates:
+    return take(suspect(0, 0), np.zeros(0, dtype=np.int64))
+
+
+def suspect(rank: int, row: int) -> Candidates:
+    short, long = np.array([rank], np.int32), np.array([MS], np.int64)
+    return Candidates(
+        step=np.zeros(1, np.int32),
+        rank=short,
+        row=np.array([row], np.int32),
+        name=["x"],
+        layer=np.zeros(1, np.uint8),
+        value=long,
+        normal=long,
+        residual=np.full(1, 5.0),
+        excess=long,
+        baseline=np.full(1, -1, np.int32),
+        method=["residual"],
+    )
+
+
+def test_a_suspected_collective_brings_in_the_late_rank_s_call_and_what_kept_it_with_their_chains() -> None:
+    _, parts, _ = late_rank(100 * US)
+    call = 500 + len(parts[0].tree) - 1
+    said = waiting(100 * US, suspect(0, call), budget=900)
+    assert {"step", "cudaLaunchKernel", "all_reduce"} <= set(of_rank(said, 0))
+    assert {"step", "forward", "aten::sort", "cudaLaunchKernel", "all_reduce"} <= set(of_rank(said, 1))
+    assert f"the collective 0:{call} waited for rank 1, there 1:{call + 1}, kept by 1:502" in said.note
+
+
+def test_a_long_wait_is_shown_on_both_its_sides_where_nothing_is_suspected() -> None:
+    said = waiting(3 * MS, nobody(), budget=900)
+    assert "all_reduce" in of_rank(said, 0)
+    assert {"aten::sort", "all_reduce"} <= set(of_rank(said, 1))
+    assert "waited for rank 1" in said.note
+    assert "waited for" not in waiting(100 * US, nobody()).note
+
+
+def test_the_sides_of_a_wait_that_found_no_room_are_counted() -> None:
+    said = waiting(3 * MS, nobody(), budget=230)
+    assert said.tokens <= 230
+    assert "no room in the budget for" in said.note
+
+
+def test_each_rank_s_times_are_put_on_one_clock() -> None:
+    made, parts, met = late_rank(3 * MS)
+    shifted = [parts[0], parts[1]._replace(shift=250 * US)]
+    said = slice_report(moment(made, 0), shifted, nobody(), capture="c", budget=4000, text=str, met=met)
+    begin = {line.handle: line.start_ms for line in said.lines if line.text == "step" and line.layer == "engine"}
+    assert round(begin["1:500"] - begin["0:500"], 3) == 0.25

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.context.slicing import Cut, StepSpans, causal_slice, price
+from teller_core.context.dependencies import StepSpans
+from teller_core.context.slicing import Cut, Room, causal_slice, price
 from teller_core.data.assessment import Candidates
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree, slice_rows
@@ -36,7 +37,7 @@ def suspects(rows: list[int], rank: int = 0) -> Candidates:
 def cut(tree: Tree, rows: list[int], budget: int = PLENTY, first: int = 0) -> Cut:
     found = suspects([row + first for row in rows])
     begin = int(tree.trace.start[0]) if len(tree) else 0
-    return causal_slice(StepSpans(0, first, tree), found, begin=begin, budget=budget, text=lambda name: name[:80])
+    return causal_slice(StepSpans(0, first, tree), found, begin=begin, room=Room(budget), text=lambda name: name[:80])
 
 
 def rows_of(part: Cut, first: int = 0) -> list[int]:
@@ -137,6 +138,56 @@ def test_device_work_stands_under_the_call_that_launched_it_and_pulls_it_in() ->
     part = cut(rows.tree(), [], budget=140)
     assert [(line.depth, line.text) for line in part.lines] == [(0, "step"), (1, "cudaLaunchKernel")]
     assert [(line.depth, line.text) for line in cut(rows.tree(), []).lines][-1] == (2, "gemm")
+
+
+def test_a_suspected_kernel_brings_in_the_call_that_waited_for_it_and_its_neighbors() -> None:
+    rows = Rows()
+    rows.open("step", Layer.ENGINE, 0)
+    for k in range(40):
+        rows.leaf(f"aten::op{k}", Layer.OPERATOR, k * 50 * US, 50 * US)
+    rows.open("aten::mm", Layer.OPERATOR, 2 * MS)
+    rows.open("cudaLaunchKernel", Layer.RUNTIME, 2 * MS)
+    kernel = rows.leaf("gemm", Layer.KERNEL, 2 * MS + 9 * US, 9 * MS, lane=2)
+    rows.close(2 * MS + 5 * US)
+    rows.close(2 * MS + 6 * US)
+    rows.open("read_back", Layer.PYTHON, 3 * MS)
+    rows.open("aten::item", Layer.OPERATOR, 3 * MS)
+    rows.leaf("cudaStreamSynchronize", Layer.RUNTIME, 3 * MS, 8 * MS + 10 * US)
+    rows.close(11 * MS + 20 * US)
+    rows.close(11 * MS + 21 * US)
+    rows.close(60 * MS)
+    few = cut(rows.tree(), [kernel], budget=7 * 45)
+    assert {"gemm", "cudaStreamSynchronize"} <= {line.text for line in few.lines} or few.unpaired
+    whole = cut(rows.tree(), [kernel], budget=600)
+    shown = [line.text for line in whole.lines]
+    assert {"step", "aten::mm", "cudaLaunchKernel", "gemm", "aten::item", "cudaStreamSynchronize"} <= set(shown)
+    assert whole.unpaired == 0
+
+
+def test_what_bears_on_a_suspect_takes_at_most_half_of_what_its_chain_left() -> None:
+    rows, now = Rows(), 0
+    rows.open("step", Layer.ENGINE, now)
+    rows.open("suspect", Layer.OPERATOR, now)
+    for k in range(100):
+        rows.leaf(f"child{k}", Layer.OPERATOR, now, 200 * US)
+        now += 200 * US
+    rows.close(now)
+    for k in range(20):
+        rows.leaf(f"heavy{k}", Layer.OPERATOR, now, 30 * MS)
+        now += 30 * MS
+    rows.close(now)
+    part = cut(rows.tree(), [1], budget=1200)
+    kinds = [line.text.rstrip("0123456789") for line in part.lines]
+    assert kinds.count("heavy") >= 8
+    assert kinds.count("heavy") == 20 or kinds.count("child") <= kinds.count("heavy") + 2
+
+
+@given(trees(), st.data(), st.integers(0, 30))
+def test_a_slice_never_has_more_lines_than_nodes_are_allowed(tree: Tree, data: st.DataObject, nodes: int) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(tree) - 1), max_size=4, unique=True))
+    part = causal_slice(StepSpans(0, 0, tree), suspects(rows), begin=0, room=Room(PLENTY, nodes), text=str)
+    assert len(part.lines) <= nodes
+    assert part.missed == sum(row not in rows_of(part) for row in rows)
 
 
 def test_stacks_of_python_frames_leave_room_for_operators() -> None:
