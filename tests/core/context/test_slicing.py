@@ -1,9 +1,6 @@
 """A slice holds the chain to every suspect, keeps order, and never costs more than it may."""
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -222,26 +219,3 @@ def piece(tree: Tree, low: int, high: int) -> Tree:
         np.where(parent < 0, np.int32(-1), parent),
         tree.stop[low:high] - np.int32(low),
     )
-
-
-TRACES = sorted(Path(__file__).parents[4].glob("shared/traces/kineto/*/*.json.gz"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", TRACES or [None], ids=lambda p: p.name[:40] if p else "absent")
-def test_real_traces_are_cut_within_their_budget(path: Path | None) -> None:
-    if path is None:
-        pytest.skip("../shared/traces is not there")
-    from teller_core.ingest.kineto.reader import read
-    from teller_core.rebuild.nest import nest
-
-    tree = nest(read(path))
-    for budget in (300, 4000):
-        heaviest = np.argsort(-tree.trace.dur)[:8].tolist()
-        part = cut(tree, heaviest, budget)
-        assert part.tokens <= budget
-        assert part.cut == len(tree) - sum(line.count for line in part.lines)
-        shown = set(rows_of(part))
-        for row in set(heaviest) & shown:
-            layer = tree.trace.layer
-            assert {a for a in tree.ancestors(row) if layer[a] != Layer.PYTHON} <= shown
