@@ -135,7 +135,7 @@ def compare(trees: list[Tree], size: int, rounds: int) -> Vocabulary:
         f"vocabulary {size}: {len(vocabulary)}, of the peer {tokenizer.get_vocab_size()}; {kept:,} and {theirs:,} tokens"
     )
     paired("  encoding", encoding, peer_encode(tokenizer, texts), rounds)
-    paired("  training", lambda: ours.train(ours.samples(trees), size), lambda: peer(size, texts), rounds)
+    paired("  training", lambda: ours.train(ours.samples(trees), size), lambda: peer(size, texts), min(2, rounds))
     return vocabulary
 
 

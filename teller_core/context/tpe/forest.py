@@ -32,7 +32,8 @@ class Forest(NamedTuple):
     pairs (slot, next place), enough for every time that a slot changes; ``mark`` int64.
     Pairs have numbers. ``key`` int64 and ``at`` int32: an open hash table of their keys and numbers, a power of two long; by
     number: ``known`` int64 the key, ``times`` int64 how often it occurs, ``first`` int32 the first place. ``heap`` int32 [2, n]
-    (number; by number: its place in the heap) and ``shown`` int64 (``times`` there): empty where nothing is learned.
+    (number; by number: its place in the heap) and ``shown`` int64 (``times`` there). Nothing learned: ``heap``, ``shown``,
+    ``times`` and ``weight`` are empty.
     """
 
     node: Int32

@@ -66,7 +66,7 @@ def _whole(forest: Forest, token: int) -> bool:
     return forest.node[token, FIRST] == NONE and forest.shut[token] == 0
 
 
-@compiled
+@inlined
 def _pair_below(forest: Forest, token: int) -> int:
     """The key of the pair that ``token`` makes with its first remaining child, or NONE."""
     node = forest.node
@@ -78,7 +78,7 @@ def _pair_below(forest: Forest, token: int) -> int:
     return key_of(EXTEND, node[token, LABEL], node[child, LABEL]) if node[child, AFTER] == NONE else NONE
 
 
-@compiled
+@inlined
 def _pair_after(forest: Forest, token: int) -> int:
     """The key of the pair that ``token`` makes with its next sibling, or NONE."""
     following = forest.node[token, AFTER]
@@ -87,7 +87,7 @@ def _pair_after(forest: Forest, token: int) -> int:
     return key_of(JOIN, forest.node[token, LABEL], forest.node[following, LABEL])
 
 
-@compiled
+@inlined
 def _hold(forest: Forest, slot: int, key: int) -> None:
     """Let ``slot`` hold the pair of ``key``, NONE for none. Where nothing is learned, a pair without a number is none."""
     learning = len(forest.shown) > 0
@@ -97,14 +97,13 @@ def _hold(forest: Forest, slot: int, key: int) -> None:
     before = forest.slot[slot]
     if before == number:
         return
-    weight = forest.weight[slot >> 1]
-    if before != NONE:
-        forest.times[before] -= weight
     forest.slot[slot] = number
+    if learning and before != NONE:
+        forest.times[before] -= forest.weight[slot >> 1]
     if number == NONE:
         return
-    forest.times[number] += weight
     if learning:
+        forest.times[number] += forest.weight[slot >> 1]
         raise_times(forest, number)
     mark, place = forest.mark, forest.place
     at = mark[FREE]
@@ -118,7 +117,7 @@ def _hold(forest: Forest, slot: int, key: int) -> None:
     forest.first[number] = at
 
 
-@compiled
+@inlined
 def _look(forest: Forest, token: int) -> None:
     """Look for pairs below and after ``token`` again."""
     _hold(forest, 2 * token, _pair_below(forest, token))
@@ -137,7 +136,7 @@ def look_everywhere(forest: Forest) -> None:
             _look(forest, token)
 
 
-@compiled
+@inlined
 def _append(forest: Forest, token: int, other: int) -> None:
     """Put the run lengths of ``other`` behind those of ``token``."""
     node = forest.node
@@ -150,7 +149,7 @@ def _append(forest: Forest, token: int, other: int) -> None:
     node[token, TAIL] = node[other, TAIL]
 
 
-@compiled
+@inlined
 def _take_in(forest: Forest, token: int, other: int) -> None:
     """``other``, which begins where ``token`` ends, is part of it from now on."""
     node = forest.node
@@ -161,7 +160,7 @@ def _take_in(forest: Forest, token: int, other: int) -> None:
     _hold(forest, 2 * other + 1, NONE)
 
 
-@compiled
+@inlined
 def _take_in_next(forest: Forest, token: int) -> None:
     """Take in the next sibling."""
     node = forest.node
@@ -172,7 +171,7 @@ def _take_in_next(forest: Forest, token: int) -> None:
     _take_in(forest, token, other)
 
 
-@compiled
+@inlined
 def _tell(forest: Forest, token: int, place: int, what: int) -> None:
     """Put ``what`` before all that is told of ``token``. ``place``: a row that is a token no more, or will not be, since then."""
     node = forest.node
@@ -183,7 +182,7 @@ def _tell(forest: Forest, token: int, place: int, what: int) -> None:
     node[token, HEAD] = place
 
 
-@compiled
+@inlined
 def _count_in(forest: Forest, token: int) -> bool:
     """Make a run of ``token`` and its next sibling, where the two are whole and alike; whether that was so."""
     node, told = forest.node, forest.told
@@ -205,7 +204,7 @@ def _count_in(forest: Forest, token: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _run(forest: Forest, token: int) -> int:
     """Make one run of ``token`` and its like on both sides; returns the token that stands for them."""
     while _count_in(forest, token):
@@ -214,7 +213,7 @@ def _run(forest: Forest, token: int) -> int:
     return before if before != NONE and _count_in(forest, before) else token
 
 
-@compiled
+@inlined
 def _merge(forest: Forest, slot: int, symbol: int) -> None:
     """Merge the pair that ``slot`` holds into one token of ``symbol``."""
     node = forest.node

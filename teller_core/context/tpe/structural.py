@@ -11,7 +11,6 @@ from teller_core.context.tpe import pieces
 from teller_core.context.tpe.columns import tokens_of
 from teller_core.context.tpe.forest import EXTEND, JOIN, MOST_LABELS, NONE, Forest, Pairs
 from teller_core.context.tpe.vocabulary import Merge, Vocabulary
-from teller_core.context.tpe.words import words
 from teller_core.data.table import Int32
 from teller_core.data.tokens import Encoded
 from teller_core.data.tree import Tree
@@ -26,22 +25,13 @@ _GROW, _HANG, _KEEP_FIRST, _KEEP_LAST = 0, 1, -1, -2
 def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> Encoded:
     """``tree`` as tokens. ``opened`` bool a row: rows that stay tokens of their own, whatever the vocabulary says."""
     # What is known is merged first: what is folded tells little.
-    found, of = words(tree.trace)
-    number = np.array([vocabulary.symbol(text) for text in found], dtype=np.int32)
-    symbol = np.take(number, of)
+    symbol, unseen = vocabulary.symbols.of(tree.trace)
     forest = planted(symbol, tree.parent, tree.stop, opened, vocabulary.pairs)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(vocabulary.merges), vocabulary.base, np.empty(2 * len(symbol), dtype=np.int32))
     pieces.fold(forest, vocabulary.known, vocabulary.layer, vocabulary.folded)
     tokens, told, first = tokens_of(tree, forest)
-    return Encoded(tokens, told, first, _unseen(found, of, vocabulary), vocabulary.hash)
-
-
-def _unseen(found: list[str], of: Int32, vocabulary: Vocabulary) -> list[str]:
-    strange = np.array([text not in vocabulary.number for text in found], dtype=np.bool_)
-    if not strange.any():
-        return []
-    return [found[at] for at in of[strange[of]].tolist()]
+    return Encoded(tokens, told, first, unseen, vocabulary.hash)
 
 
 def planted(
@@ -63,7 +53,7 @@ def planted(
     forest = Forest(
         node=np.empty((rows, 8), dtype=np.int32),
         shut=np.zeros(rows, dtype=np.uint8) if opened is None else opened.astype(np.uint8),
-        weight=np.ones(rows, dtype=np.int32) if weight is None else weight,
+        weight=np.empty(0, dtype=np.int32) if weight is None else weight,
         slot=np.full(2 * rows, NONE, dtype=np.int32),
         told=np.empty(rows, dtype=np.int64),
         link=np.empty(rows, dtype=np.int32),
@@ -72,7 +62,7 @@ def planted(
         key=pairs.key,
         at=pairs.at,
         known=pairs.known,
-        times=np.zeros(known, dtype=np.int64),
+        times=np.zeros(learned, dtype=np.int64),
         first=np.full(known, NONE, dtype=np.int32),
         heap=np.empty((2, learned), dtype=np.int32),
         shown=np.empty(learned, dtype=np.int64),

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN, Pairs, pairs_of
+from teller_core.context.tpe.symbols import Symbols
 from teller_core.context.tpe.words import LAYERS, bucket
 from teller_core.data.table import Int32, Int64, UInt8
 from teller_core.errors import FormatError
@@ -63,6 +64,11 @@ class Vocabulary:
         """The symbol of a word; of an unknown one that of its bucket."""
         at = self.number.get(text)
         return len(self.words) + bucket(text, self.buckets) if at is None else at
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The symbols of traces."""
+        return Symbols(self.symbol, len(self.words))
 
     @cached_property
     def known(self) -> UInt8:

@@ -5,6 +5,7 @@ C++ names lose their template arguments and parameters, as in the reference rule
 
 import re
 import zlib
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -21,18 +22,14 @@ ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
 FIRST_WORD = re.compile(r"[A-Za-z]+")
 LAYERS = tuple(layer.name.lower() for layer in Layer)
 LAYER_COUNT = len(LAYERS)
-REMEMBERED = 1 << 14
+REMEMBERED = 1 << 13
 """Words that are made once: the steps of a service call the same things again and again."""
 
 
+@lru_cache(REMEMBERED)
 def word(name: str, layer: int) -> str:
     """The word of one span: ``layer name``."""
-    return _word(name[: 4 * NAME_LENGTH], layer)
-
-
-@lru_cache(REMEMBERED)
-def _word(name: str, layer: int) -> str:
-    name = plain_name(name, layer)
+    name = plain_name(name[: 4 * NAME_LENGTH], layer)
     if layer in CPLUSPLUS:
         name = ARGUMENTS.sub("", NOISE.sub("", name)) or name
     return f"{LAYERS[layer]} {' '.join(name[:NAME_LENGTH].split())}"
@@ -40,17 +37,30 @@ def _word(name: str, layer: int) -> str:
 
 def words(trace: Trace) -> tuple[list[str], Int32]:
     """The distinct words of ``trace``, as they first occur, and, int32 a row, the position of its word among them."""
+    found: dict[str, int] = {}
+    distinct, of = calls(trace)
+    texts = map(word, *names_and_layers(trace.names, distinct))
+    number = [found.setdefault(text, len(found)) for text in texts]
+    if len(found) < len(number):
+        of = np.take(np.array(number, dtype=np.int32), of)
+    return list(found), of
+
+
+def names_and_layers(names: Sequence[str], called: Int64) -> tuple[list[str], list[int]]:
+    """What these calls are of."""
+    name, layer = np.divmod(called, LAYER_COUNT)
+    return list(map(names.__getitem__, name.tolist())), layer.tolist()
+
+
+def calls(trace: Trace) -> tuple[Int64, Int32]:
+    """The distinct calls of ``trace`` (int64, ``name * LAYER_COUNT + layer``), as they first occur, and, int32 a row, the
+    position of its own among them.
+    """
     called = min(len(trace), len(trace.names) * LAYER_COUNT)
     table = np.full((1 << max(4, (2 * called).bit_length()), 2), NONE, dtype=np.int64)
     distinct, of = np.empty(called, dtype=np.int64), np.empty(len(trace), dtype=np.int32)
     count = int(_pairs(trace.name, trace.layer, table, distinct, of))
-    found: dict[str, int] = {}
-    names = trace.names
-    pairs = (divmod(pair, LAYER_COUNT) for pair in distinct[:count].tolist())
-    number = [found.setdefault(word(str(names[name]), layer), len(found)) for name, layer in pairs]
-    if len(found) < count:
-        of = np.take(np.array(number, dtype=np.int32), of)
-    return list(found), of
+    return distinct[:count], of
 
 
 @compiled
