@@ -30,10 +30,11 @@ class Forest(NamedTuple):
     int32: how often the row's tree occurs; ``slot`` int32 [2 rows]: the number of the pair that a slot holds; ``told`` int64 and
     ``link`` int32 [rows]: lists of run lengths and folded pairs, and what comes next in them; ``place`` int32 [n, 2]: places of
     pairs (slot, next place), enough for every time that a slot changes; ``mark`` int64.
-    Pairs have numbers. ``key`` int64 and ``at`` int32: an open hash table of their keys and numbers, a power of two long; by
-    number: ``known`` int64 the key, ``times`` int64 how often it occurs, ``first`` int32 the first place. ``heap`` int32 [2, n]
-    (number; by number: its place in the heap) and ``shown`` int64 (``times`` there). Nothing learned: ``heap``, ``shown``,
-    ``times`` and ``weight`` are empty.
+    Pairs have numbers. ``key`` int64 and ``at`` int32: an open hash table of their keys and numbers, a power of two long;
+    ``side`` uint8 a label: bit k: a pair of kind k has it on the left; bit k + 3: on the right; by number: ``known`` int64
+    the key, ``times`` int64 how often it occurs, ``first`` int32 the first place. ``heap`` int32 [2, n] (number; by number: its
+    place in the heap) and ``shown`` int64 (``times`` there). Where something is learned, ``side`` is empty; where nothing is,
+    ``heap``, ``shown``, ``times`` and ``weight`` are.
     """
 
     node: Int32
@@ -46,6 +47,7 @@ class Forest(NamedTuple):
     mark: Int64
     key: Int64
     at: Int32
+    side: UInt8
     known: Int64
     times: Int64
     first: Int32
@@ -60,26 +62,29 @@ def key_of(kind: int, left: np.int32, right: np.int32) -> int:
 
 
 @inlined
-def _place_in(keys: Int64, at: Int32, key: int) -> int:
-    """Where ``key`` is in an open hash table of a power of two places, or where it would be."""
-    mask = len(at) - 1
+def _place_in(keys: Int64, key: int) -> int:
+    """Where ``key`` is in an open hash table of a power of two places, NONE where it has none, or where it would be."""
+    mask = len(keys) - 1
     mixed = (key >> 30) * 0x7F4A7C15 + (key & (MOST_LABELS - 1)) * 0x1E3779B9  # never above 63 bits
     place = (mixed ^ (mixed >> 32)) & mask
-    while at[place] != NONE and keys[place] != key:
+    while keys[place] != NONE and keys[place] != key:
         place = (place + 1) & mask
     return place
 
 
 @inlined
-def find(forest: Forest, key: int) -> int:
-    """The place of ``key`` in the hash table: where it is, or where it would be."""
-    return _place_in(forest.key, forest.at, key)
+def number_of(forest: Forest, key: int) -> int:
+    """The number of ``key``, NONE where it has none. Where nothing is learned; most labels stand in few pairs, or in none."""
+    kind, left, right = key >> 60, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)
+    if (forest.side[left] >> kind) & (forest.side[right] >> (kind + 3)) & 1 == 0:
+        return NONE
+    return int(forest.at[_place_in(forest.key, key)])
 
 
 @compiled
 def know(forest: Forest, key: int) -> int:
     """The number of ``key``, a new one where it has none; NONE where there is no room for another."""
-    at = find(forest, key)
+    at = _place_in(forest.key, key)
     if forest.at[at] != NONE:
         return int(forest.at[at])
     number = int(forest.mark[KNOWN])
@@ -156,32 +161,36 @@ def most_frequent(forest: Forest) -> int:
 
 
 @compiled
-def _number_all(known: Int64, keys: Int64, at: Int32) -> None:
+def _number_all(known: Int64, keys: Int64, at: Int32, side: UInt8) -> None:
     """Put the keys ``known`` with their numbers, 0 and up, into an empty hash table. Of equal ones the first counts."""
     for number in range(len(known)):
-        place = _place_in(keys, at, known[number])
-        if at[place] == NONE:
-            keys[place] = known[number]
+        key = known[number]
+        place = _place_in(keys, key)
+        if keys[place] == NONE:
+            keys[place] = key
             at[place] = number
+            side[(key >> 30) & (MOST_LABELS - 1)] |= 1 << (key >> 60)
+            side[key & (MOST_LABELS - 1)] |= 8 << (key >> 60)
 
 
 class Pairs(NamedTuple):
-    """Pairs by their numbers, and an open hash table of them: ``known``, ``key`` and ``at`` of :class:`Forest`."""
+    """Pairs by their numbers, and an open hash table of them: ``known``, ``key``, ``at`` and ``side`` of :class:`Forest`."""
 
     known: Int64
     key: Int64
     at: Int32
+    side: UInt8
 
 
-def pairs_of(known: Int64) -> Pairs:
-    """The pairs with these keys, int64, numbered from 0 in this order."""
-    made = no_pairs(len(known))._replace(known=known)
+def pairs_of(known: Int64, symbols: int) -> Pairs:
+    """The pairs with these keys, int64, numbered from 0 in this order; ``symbols``: how many there are."""
+    made = no_pairs(len(known))._replace(known=known, side=np.zeros(2 * symbols, dtype=np.uint8))
     _number_all(*made)
     return made
 
 
 def no_pairs(room: int) -> Pairs:
     """Tables with room for so many pairs."""
-    table = 1 << max(4, (2 * room).bit_length())
-    at = np.full(table, NONE, dtype=np.int32)
-    return Pairs(np.empty(room, dtype=np.int64), np.empty(table, dtype=np.int64), at)
+    table = 1 << max(4, (room + room // 2).bit_length())
+    key, at = np.full(table, NONE, dtype=np.int64), np.full(table, NONE, dtype=np.int32)
+    return Pairs(np.empty(room, dtype=np.int64), key, at, np.empty(0, dtype=np.uint8))

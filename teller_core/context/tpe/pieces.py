@@ -32,10 +32,10 @@ from teller_core.context.tpe.forest import (
     TAIL,
     USED,
     Forest,
-    find,
     key_of,
     know,
     most_frequent,
+    number_of,
     raise_times,
 )
 from teller_core.data.compiled import compiled, forget_stale, inlined
@@ -93,7 +93,7 @@ def _hold(forest: Forest, slot: int, key: int) -> None:
     learning = len(forest.shown) > 0
     number = NONE
     if key != NONE:
-        number = know(forest, key) if learning else forest.at[find(forest, key)]
+        number = know(forest, key) if learning else number_of(forest, key)
     before = forest.slot[slot]
     if before == number:
         return

@@ -36,7 +36,7 @@ class Stream:
     @cached_property
     def pairs(self) -> Pairs:
         """The merges as tables of pairs, which nobody changes: numbers are ranks."""
-        return pairs_of(keys_of(self.merges))
+        return pairs_of(keys_of(self.merges), len(self))
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ def planted(
         mark=mark,
         key=pairs.key,
         at=pairs.at,
+        side=pairs.side,
         known=pairs.known,
         times=np.zeros(learned, dtype=np.int64),
         first=np.full(known, NONE, dtype=np.int32),

@@ -12,29 +12,51 @@ from teller_core.data.compiled import compiled
 from teller_core.data.table import Int32, Int64, UInt8
 from teller_core.data.trace import Trace
 
+MOST_NAMES = 1 << 16
+MOST_TRACES = 16
+"""So many traces, with so many names together, are remembered besides the last one: the ranks of a capture are asked about in
+turn."""
+
 
 class Symbols:
-    """Gives the symbols of traces, and remembers those of all names of the trace that it was last asked about.
+    """Gives the symbols of traces, and remembers those of all names of the traces that it was last asked about.
 
     ``symbol``: gives the symbol of a word; those from ``known`` on stand for unknown words.
     """
 
     def __init__(self, symbol: Callable[[str], int], known: int) -> None:
-        self._symbol = lru_cache(REMEMBERED)(lambda name, layer: symbol(word(name, layer)))
+        def symbol_of(name: str, layer: int) -> int:
+            return symbol(word(name, layer))
+
+        self._symbol = lru_cache(REMEMBERED)(symbol_of)
         self._known = known
-        self._last = _Names(())
+        self._recent: tuple[_Names, ...] = ()
 
     def of(self, trace: Trace) -> tuple[Int32, list[str]]:
         """int32 a row: its symbol; and, of rows whose word is unknown, the words, in the order of the rows."""
-        last = self._last
-        if last.names is not trace.names:
-            last = self._last = _Names(trace.names)
+        last = self._names(trace.names)
         symbol, strange = np.empty((2, len(trace)), dtype=np.int32)
         row, count = _look_up((trace.name, trace.layer), last.table, (symbol, strange), (0, 0))
         if row < len(trace):
             self._learn(last, calls(trace)[0])
             _, count = _look_up((trace.name, trace.layer), last.table, (symbol, strange), (row, count))
         return symbol, last.texts_at(strange[:count])
+
+    def remembered(self) -> list[Sequence[str]]:
+        """The names of each trace that is remembered."""
+        return [each.names for each in self._recent]
+
+    def _names(self, names: Sequence[str]) -> "_Names":
+        for each in self._recent:
+            if each.names is names:
+                return each
+        made, total = _Names(names), len(names)
+        kept = [made]
+        for each in self._recent[:MOST_TRACES]:
+            total += len(each.names)
+            kept += [each] * (total <= MOST_NAMES)
+        self._recent = tuple(kept)
+        return made
 
     def _learn(self, last: "_Names", called: Int64) -> None:
         called = called[last.table[called, 0] == NONE]

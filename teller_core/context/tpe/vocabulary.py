@@ -91,7 +91,7 @@ class Vocabulary:
     @cached_property
     def pairs(self) -> Pairs:
         """The merges as tables of pairs, which nobody changes: numbers are ranks."""
-        return pairs_of(keys_of(self.merges))
+        return pairs_of(keys_of(self.merges), len(self))
 
     def first(self, size: int) -> "Vocabulary":
         """The vocabulary with only so many merges that it has at most ``size`` symbols."""

@@ -1,4 +1,4 @@
-"""Columns of tokens: self times as the tree has them, and words numbered as they occur."""
+"""Columns of tokens: self times as the tree has them, words numbered as they occur, symbols whatever was asked about before."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.context.tpe.structural import encode
+from teller_core.context.tpe.symbols import MOST_TRACES
 from teller_core.context.tpe.vocabulary import Vocabulary
 from teller_core.context.tpe.words import word, words
 from teller_core.data.trace import Layer
@@ -53,3 +54,25 @@ def test_words_are_numbered_as_they_first_occur_and_names_of_one_word_are_one(
     plain = [word(names[name], layer) for (name, _), layer in zip(rows, layers, strict=True)]
     assert [found[at] for at in of.tolist()] == plain
     assert found == list(dict.fromkeys(plain))
+
+
+@given(st.lists(shapes(), min_size=1, max_size=3), st.data())
+def test_symbols_are_those_of_the_words_whatever_traces_were_asked_about_before(
+    drawn: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    traces = [tree_of(rows).trace for rows in drawn]
+    asked = Vocabulary(("operator a", "operator b"), 3, ()).symbols
+    vocabulary = Vocabulary(("operator a", "operator b"), 3, ())
+    for at in data.draw(st.lists(st.integers(0, len(traces) - 1), max_size=6)):
+        found, of = words(traces[at])
+        texts = [found[number] for number in of.tolist()]
+        symbol, unseen = asked.of(traces[at])
+        assert symbol.tolist() == [vocabulary.symbol(text) for text in texts]
+        assert unseen == [text for text in texts if text not in vocabulary.words]
+
+
+def test_no_more_traces_are_remembered_than_it_says() -> None:
+    asked = BARE.symbols
+    for _ in range(3 * MOST_TRACES):
+        asked.of(tree_of([(0, -1)]).trace)
+    assert len(asked.remembered()) == MOST_TRACES + 1
