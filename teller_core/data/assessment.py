@@ -4,6 +4,11 @@ from dataclasses import dataclass
 
 from teller_core.data.table import Float64, Int32, Int64, Text, UInt8, check_columns
 
+SURPRISING = 3.5
+"""Robust standard deviations: the cut that Iglewicz and Hoaglin (1993) give for the modified z-score."""
+MATERIAL = 0.05
+"""A span is a candidate only where it adds at least this share of its step's time: less cannot be felt."""
+
 
 @dataclass(frozen=True)
 class Baselines:

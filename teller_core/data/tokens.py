@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from teller_core.data.table import Int32, Int64, check_columns
+from teller_core.data.table import Int32, Int64, UInt8, check_columns
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,30 @@ class Tokens:
 
 
 @dataclass(frozen=True)
+class Inside:
+    """What light pieces hold, in pre-order. ``rows`` int32 a piece: how many; then a row: ``name`` int32 into ``names``,
+    ``layer`` uint8, and ``above`` int32: how many rows before it its parent lies, 0 where it hangs where the piece does.
+    """
+
+    rows: Int32
+    names: Sequence[str]
+    name: Int32
+    layer: UInt8
+    above: Int32
+
+
+@dataclass(frozen=True)
 class Encoded:
     """The tokens of one tree with what no symbol holds.
 
-    ``told`` int64: lengths of runs and keys of folded pairs inside tokens, in pre-order; those of token ``i`` are
-    ``told[first[i]:first[i + 1]]``, its own first. ``unseen``: the words of rows that the vocabulary does not know, in pre-order.
-    ``vocabulary``: its hash.
+    ``told`` int64: lengths of runs inside tokens, in pre-order; those of token ``i`` are ``told[first[i]:first[i + 1]]``, its own
+    first. ``unseen``: the words of rows that the vocabulary does not know, in pre-order, those of light pieces apart, which
+    ``inside`` has. ``vocabulary``: its hash.
     """
 
     tokens: Tokens
     told: Int64
     first: Int32
     unseen: Sequence[str]
+    inside: Inside
     vocabulary: str

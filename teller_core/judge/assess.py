@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from teller_core.data.assessment import Assessment, Candidates, StepExpectations
+from teller_core.data.assessment import MATERIAL, Assessment, Candidates, StepExpectations
 from teller_core.data.capture import Capture
 from teller_core.data.long_columns import let_go
 from teller_core.data.table import UNKNOWN, Int64, take
@@ -12,7 +12,7 @@ from teller_core.judge.baseline import PER_ROW, learn
 from teller_core.judge.classes import classify
 from teller_core.judge.expectations import expect_steps, over
 from teller_core.judge.localize import METHODS
-from teller_core.judge.localize.scene import MATERIAL, Mask, Scene
+from teller_core.judge.localize.scene import Mask, Scene
 from teller_core.judge.localize.waits import without_waits
 from teller_core.judge.request_load import expect_requests
 

@@ -19,8 +19,7 @@ OWN, LARGEST, START = range(3)
 
 class Columns(NamedTuple):
     """What is filled in: ``number`` int32 [7, tokens]; ``time`` int64 [3, tokens]; ``told`` int64 and ``first`` int32 as in
-    :class:`Encoded`; a row, ``owner`` int32: its token, ``own`` int64 ns: its self time, and ``until`` int64 ns: when the last
-    of its children ends.
+    :class:`Encoded`; a row, ``owner`` int32: its token, and ``own`` int64 ns: its self time.
     """
 
     number: Int32
@@ -29,21 +28,27 @@ class Columns(NamedTuple):
     first: Int32
     owner: Int32
     own: Int64
-    until: Int64
 
 
-def tokens_of(tree: Tree, forest: Forest) -> tuple[Tokens, Int64, Int32]:
-    """The live tokens as a table, and what no symbol tells of them: the columns ``told`` and ``first`` of :class:`Encoded`."""
+def self_times(tree: Tree) -> Int64:
+    """int64 ns a row: what :meth:`Tree.self_time` gives, compiled."""
+    trace, own, until = tree.trace, *(np.empty(len(tree), dtype=np.int64) for _ in range(2))
+    _self_times(tree.parent, trace.lane, (trace.start, trace.dur), own, until)
+    return own
+
+
+def tokens_of(tree: Tree, forest: Forest, own: Int64) -> tuple[Tokens, Int64, Int32]:
+    """The live tokens as a table, and what no symbol tells of them: the columns ``told`` and ``first`` of :class:`Encoded`.
+    ``own``: what :func:`self_times` gives.
+    """
     rows, trace = len(tree), tree.trace
     owner = np.empty(rows, dtype=np.int32)
     count = int(_live(forest.node, owner))
     number = np.empty((7, count), dtype=np.int32)
     number[LOW] = owner[:count]
     time, first = np.empty((3, count), dtype=np.int64), np.empty(count + 1, dtype=np.int32)
-    told, own, until = (np.empty(rows, dtype=np.int64) for _ in range(3))
-    made = Columns(number, time, told, first, owner, own, until)
-    _self_times(tree.parent, trace.lane, trace.start, trace.dur, made)
-    size = int(_fill(forest, tree.parent, made))
+    told = np.empty(rows, dtype=np.int64)
+    size = int(_fill(forest, tree.parent, Columns(number, time, told, first, owner, own)))
     time[START] = trace.start[number[LOW]] - (trace.start[0] if rows else 0)
     tokens = Tokens(
         symbol=number[SYMBOL],
@@ -72,9 +77,11 @@ def _live(node: Int32, low: Int32) -> int:
 
 
 @compiled
-def _self_times(parent: Int32, lane: Int32, start: Int64, dur: Int64, made: Columns) -> None:
-    """What :meth:`Tree.self_time` gives, in one pass: a child takes from the row above what no child before it has taken."""
-    own, until = made.own, made.until
+def _self_times(parent: Int32, lane: Int32, time: tuple[Int64, Int64], own: Int64, until: Int64) -> None:
+    """Fill ``own`` in one pass: a child takes from the row above what no child before it has taken. ``until`` int64 ns a row:
+    when the last of its children ends.
+    """
+    start, dur = time
     for row in range(len(own)):
         own[row] = dur[row]
         until[row] = UNKNOWN

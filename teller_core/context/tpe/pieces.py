@@ -8,8 +8,7 @@ It is *whole* when none remains. Three pairs may merge, and each result covers c
 - JOIN: two neighbouring siblings, both whole.
 
 Neighbouring whole siblings of one symbol are a *run*: one token that counts them, made as soon as they stand side by side. A
-label is twice the symbol, plus one for a run. What no vocabulary knows is *folded* in the end: every pair in which one side is
-unknown, into a token of its layer.
+label is twice the symbol, plus one for a run. What is light (see :mod:`light`) is one token from the beginning.
 """
 
 from teller_core.context.tpe import forest as forests
@@ -38,24 +37,30 @@ from teller_core.context.tpe.forest import (
     number_of,
     raise_times,
 )
+from teller_core.context.tpe.light import HIDDEN
 from teller_core.data.compiled import compiled, forget_stale, inlined
-from teller_core.data.table import Int32, Int64, UInt8
+from teller_core.data.table import Int32, Int64
 
 
 @compiled
-def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32) -> None:
-    """Make every row, in pre-order, a live token. Roots have negative parents: those of one tree the same, of others another."""
+def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32, extent: Int32) -> None:
+    """Make every row, in pre-order, a live token, those of light pieces one together (``extent`` as in :class:`Extents`). Roots
+    have negative parents: those of one tree the same, of others another.
+    """
     node, rows = forest.node, len(symbol)
     for row in range(rows):
         for column in range(8):
             node[row, column] = NONE
-        node[row, LABEL] = 2 * symbol[row]
-        node[row, HIGH] = row + 1
+        if extent[row] != HIDDEN:
+            node[row, LABEL] = 2 * symbol[row]
+            node[row, HIGH] = abs(extent[row])
     for row in range(rows):
-        if stop[row] > row + 1:
+        if extent[row] == HIDDEN:
+            continue
+        if extent[row] > 0 and stop[row] > row + 1:
             node[row, FIRST] = row + 1
             node[row + 1, ABOVE] = row
-        following = stop[row]
+        following = stop[row] if extent[row] > 0 else -extent[row]
         if following < rows and parent[following] == parent[row]:
             node[row, AFTER] = following
             node[following, BEFORE] = row
@@ -306,30 +311,6 @@ def learn(forest: Forest, base: int, least: int, spare: Int32, made: Int64) -> i
         merge_all(forest, number, base + i, spare)
         made[i] = forest.known[number]
     return len(made)
-
-
-@inlined
-def _folds(known: UInt8, left: int, right: int) -> bool:
-    return known[left >> 1] == 0 or known[right >> 1] == 0
-
-
-@compiled
-def fold(forest: Forest, known: UInt8, layer: Int32, folded: int) -> None:
-    """Merge every pair of which one side is not ``known`` (uint8 a symbol), until there is none: into symbol ``folded`` + the
-    layer (int32 a symbol) of the left one, which stands above or before. From the last row to the first, so that what lies
-    below and behind a token is done when its turn comes.
-    """
-    node = forest.node
-    for token in range(node.shape[0] - 1, -1, -1):
-        while node[token, HIGH] != NONE:
-            slot, key = 2 * token, _pair_below(forest, token)
-            if key == NONE or not _folds(known, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)):
-                slot, key = 2 * token + 1, _pair_after(forest, token)
-                if key == NONE or not _folds(known, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)):
-                    break
-            other = node[token, AFTER] if slot & 1 else node[token, FIRST]
-            _tell(forest, token, other, key)
-            _merge(forest, slot, folded + int(layer[node[token, LABEL] >> 1]))
 
 
 forget_stale(merge_all, __file__, forests.__file__)

@@ -84,7 +84,7 @@ def encode(tree: Tree, learned: Stream) -> StreamTokens:
     found, of = words(tree.trace)
     symbol = _symbols(found, of, {text: at for at, text in enumerate(learned.words)})
     parent, stop = np.full(len(symbol), NONE, dtype=np.int32), np.arange(1, len(symbol) + 1, dtype=np.int32)
-    forest = planted(symbol, parent, stop, None, learned.pairs, runs=False)
+    forest = planted(symbol, parent, stop, learned.pairs, runs=False)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(learned.merges), len(learned.words), np.empty(2 * len(symbol), dtype=np.int32))
     low = np.flatnonzero(forest.node[:, HIGH] != NONE).astype(np.int32)

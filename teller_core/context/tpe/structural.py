@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.context.tpe import pieces
-from teller_core.context.tpe.columns import tokens_of
+from teller_core.context.tpe.columns import self_times, tokens_of
 from teller_core.context.tpe.forest import EXTEND, JOIN, MOST_LABELS, NONE, Forest, Pairs
+from teller_core.context.tpe.light import extents, inside
 from teller_core.context.tpe.vocabulary import Merge, Vocabulary
-from teller_core.data.table import Int32
+from teller_core.context.tpe.words import word
+from teller_core.data.table import Int32, UInt8
 from teller_core.data.tokens import Encoded
+from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 
 Mask = npt.NDArray[np.bool_]
@@ -24,35 +27,45 @@ _GROW, _HANG, _KEEP_FIRST, _KEEP_LAST = 0, 1, -1, -2
 
 def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> Encoded:
     """``tree`` as tokens. ``opened`` bool a row: rows that stay tokens of their own, whatever the vocabulary says."""
-    # What is known is merged first: what is folded tells little.
-    symbol, unseen = vocabulary.symbols.of(tree.trace)
-    forest = planted(symbol, tree.parent, tree.stop, opened, vocabulary.pairs)
+    own = self_times(tree)
+    shut = np.zeros(len(tree), dtype=np.uint8) if opened is None else opened.astype(np.uint8)
+    light = extents(tree, own, shut, vocabulary.share)
+    symbol = vocabulary.symbols.of(tree.trace)
+    unseen = _unseen(tree.trace, light.plain & (symbol >= len(vocabulary.words)))
+    symbol[light.piece] = vocabulary.light + tree.trace.layer[light.piece].astype(np.int32)
+    forest = planted(symbol, tree.parent, tree.stop, vocabulary.pairs, extent=light.of, shut=shut)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(vocabulary.merges), vocabulary.base, np.empty(2 * len(symbol), dtype=np.int32))
-    pieces.fold(forest, vocabulary.known, vocabulary.layer, vocabulary.folded)
-    tokens, told, first = tokens_of(tree, forest)
-    return Encoded(tokens, told, first, unseen, vocabulary.hash)
+    tokens, told, first = tokens_of(tree, forest, own)
+    return Encoded(tokens, told, first, unseen, inside(tree, light), vocabulary.hash)
+
+
+def _unseen(trace: Trace, strange: Mask) -> list[str]:
+    called = zip(trace.name[strange].tolist(), trace.layer[strange].tolist(), strict=True)
+    return [word(str(trace.names[name]), layer) for name, layer in called]
 
 
 def planted(
     symbol: Int32,
     parent: Int32,
     stop: Int32,
-    opened: Mask | None,
     pairs: Pairs,
     *,
+    extent: Int32 | None = None,
+    shut: UInt8 | None = None,
     weight: Int32 | None = None,
     learned: int = 0,
     runs: bool = True,
 ) -> Forest:
-    """The forest of all rows, with ``pairs`` known. ``learned``: their tables, which are not changed otherwise, are empty and
+    """The forest of all rows, with ``pairs`` known. ``extent`` int32 a row: what it stands for, as in :class:`Extents`; ``shut``
+    uint8 a row: it merges with nothing. ``learned``: the tables of pairs, which are not changed otherwise, are empty and
     have room for so many; ``runs``: what is alike side by side is counted.
     """
     rows, known = len(symbol), len(pairs.known)
     mark = np.array([NONE, 0, 0, 0, 0, runs], dtype=np.int64)
     forest = Forest(
         node=np.empty((rows, 8), dtype=np.int32),
-        shut=np.zeros(rows, dtype=np.uint8) if opened is None else opened.astype(np.uint8),
+        shut=np.zeros(rows, dtype=np.uint8) if shut is None else shut,
         weight=np.empty(0, dtype=np.int32) if weight is None else weight,
         slot=np.full(2 * rows, NONE, dtype=np.int32),
         told=np.empty(rows, dtype=np.int64),
@@ -68,7 +81,7 @@ def planted(
         heap=np.empty((2, learned), dtype=np.int32),
         shown=np.empty(learned, dtype=np.int64),
     )
-    pieces.plant(forest, symbol, parent, stop)
+    pieces.plant(forest, symbol, parent, stop, np.arange(1, rows + 1, dtype=np.int32) if extent is None else extent)
     return forest
 
 
@@ -98,6 +111,10 @@ class _Growth:
         self.vocabulary = vocabulary
         self.unseen = iter(encoded.unseen)
         self.told = iter(encoded.told.tolist())
+        within = encoded.inside
+        self.sizes = iter(within.rows.tolist())
+        self.hidden = map(word, [str(within.names[int(at)]) for at in within.name], within.layer.tolist())
+        self.above = iter(within.above.tolist())
         self.words: list[str] = []
         self.parents: list[int] = []
 
@@ -110,7 +127,7 @@ class _Growth:
             if what == _HANG:
                 coming.append((_GROW, label, hooks[-1]))
             elif what == _GROW and label & 1 == 0 and not self._is_pair(label >> 1):
-                hooks.append(self._row(label >> 1, below))
+                hooks.append(self._rows(label >> 1, below))
             elif what == _GROW:
                 coming += self._parts(label, below)
             else:
@@ -118,20 +135,27 @@ class _Growth:
         return hooks.pop()
 
     def _is_pair(self, symbol: int) -> bool:
-        return symbol >= self.vocabulary.folded
+        return symbol >= self.vocabulary.base
 
-    def _row(self, symbol: int, below: int) -> int:
+    def _rows(self, symbol: int, below: int) -> int:
+        """Add the row of ``symbol``, or the rows of a light piece; returns the first."""
+        first = len(self.parents)
+        if symbol >= self.vocabulary.light:
+            for row in range(first, first + next(self.sizes)):
+                above = next(self.above)
+                self.words.append(next(self.hidden))
+                self.parents.append(row - above if above else below)
+            return first
         known = symbol < len(self.vocabulary.words)
         self.words.append(self.vocabulary.words[symbol] if known else next(self.unseen))
         self.parents.append(below)
-        return len(self.parents) - 1
+        return first
 
     def _parts(self, label: int, below: int) -> list[tuple[int, int, int]]:
-        """What to do for a run or a pair, the first thing last."""
+        """What to do for a run or a merge, the first thing last."""
         if label & 1:
             one = (_GROW, label - 1, below)
             return [*[(_KEEP_LAST, 0, 0), one] * (next(self.told) - 1), one]
-        symbol, base = label >> 1, self.vocabulary.base
-        kind, left, right = parts_of(next(self.told)) if symbol < base else self.vocabulary.merges[symbol - base]
+        kind, left, right = self.vocabulary.merges[(label >> 1) - self.vocabulary.base]
         keep = _KEEP_LAST if kind == EXTEND else _KEEP_FIRST
         return [(keep, 0, 0), (_GROW if kind == JOIN else _HANG, right, below), (_GROW, left, below)]

@@ -1,6 +1,7 @@
 """The vocabulary of Trace Pair Encoding: words, places for unknown ones, and merges, as one text file with its hash.
 
-    teller-tpe 1
+    teller-tpe 2
+    light 300
     buckets 4
     words 2
     operator aten::mm
@@ -9,12 +10,13 @@
     absorb 0 2
     sha256 ...
 
-A merge names a kind and two labels (twice a symbol, plus one for a run) and makes the next symbol.
+What takes less than one in ``light`` of its step is light. A merge names a kind and two labels (twice a symbol, plus one for
+a run) and makes the next symbol.
 """
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,10 +25,10 @@ import numpy as np
 from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN, Pairs, pairs_of
 from teller_core.context.tpe.symbols import Symbols
 from teller_core.context.tpe.words import LAYERS, bucket
-from teller_core.data.table import Int32, Int64, UInt8
+from teller_core.data.table import Int64
 from teller_core.errors import FormatError
 
-HEAD = "teller-tpe 1"
+HEAD = "teller-tpe 2"
 KINDS = {"absorb": ABSORB, "extend": EXTEND, "join": JOIN}
 MOST_BYTES = 4 << 20
 Merge = tuple[int, int, int]
@@ -34,22 +36,23 @@ Merge = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """``words``, then ``buckets`` symbols a layer for unknown words, then one a layer for what is folded, then a symbol a merge
-    (kind, left label, right label).
+    """``words``, then ``buckets`` symbols a layer for unknown words, then one a layer for light pieces, then a symbol a merge
+    (kind, left label, right label). ``share``: pieces that take less than one in so many of their step are light, 0 for none.
     """
 
     words: tuple[str, ...]
     buckets: int
     merges: tuple[Merge, ...]
+    share: int = 0
 
     @property
     def base(self) -> int:
         """How many symbols are no merges."""
-        return self.folded + len(LAYERS)
+        return self.light + len(LAYERS)
 
     @property
-    def folded(self) -> int:
-        """The first symbol of folded pieces."""
+    def light(self) -> int:
+        """The first symbol of light pieces, which have one for the layer of their first row."""
         return len(self.words) + self.buckets * len(LAYERS)
 
     def __len__(self) -> int:
@@ -68,25 +71,7 @@ class Vocabulary:
     @cached_property
     def symbols(self) -> Symbols:
         """The symbols of traces."""
-        return Symbols(self.symbol, len(self.words))
-
-    @cached_property
-    def known(self) -> UInt8:
-        """uint8 a symbol: it is a word, or a merge of such alone."""
-        known = [*[1] * len(self.words), *[0] * (self.base - len(self.words))]
-        for _, left, right in self.merges:
-            known.append(known[left >> 1] & known[right >> 1])
-        return np.array(known, dtype=np.uint8)
-
-    @cached_property
-    def layer(self) -> Int32:
-        """int32 a symbol: its layer, of a merge that of the part which stands above or before."""
-        layer = [LAYERS.index(text.partition(" ")[0]) for text in self.words]
-        layer += [at for at in range(len(LAYERS)) for _ in range(self.buckets)]
-        layer += range(len(LAYERS))
-        for _, left, _ in self.merges:
-            layer.append(layer[left >> 1])
-        return np.array(layer, dtype=np.int32)
+        return Symbols(self.symbol)
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -95,13 +80,13 @@ class Vocabulary:
 
     def first(self, size: int) -> "Vocabulary":
         """The vocabulary with only so many merges that it has at most ``size`` symbols."""
-        return Vocabulary(self.words, self.buckets, self.merges[: max(0, size - self.base)])
+        return replace(self, merges=self.merges[: max(0, size - self.base)])
 
     @cached_property
     def text(self) -> str:
         """The file, but for its last line."""
         kinds = {number: name for name, number in KINDS.items()}
-        lines = [HEAD, f"buckets {self.buckets}", f"words {len(self.words)}", *self.words]
+        lines = [HEAD, f"light {self.share}", f"buckets {self.buckets}", f"words {len(self.words)}", *self.words]
         lines += [f"merges {len(self.merges)}", *(f"{kinds[k]} {a} {b}" for k, a, b in self.merges)]
         return "\n".join(lines) + "\n"
 
@@ -138,16 +123,16 @@ def load(path: Path) -> Vocabulary:
 def _parsed(lines: list[str]) -> Vocabulary:
     if lines[0] != HEAD:
         raise ValueError("no vocabulary")
-    buckets, words = (int(line.partition(" ")[2]) for line in lines[1:3])
-    merges = (line.split(" ") for line in lines[4 + words :])
-    return Vocabulary(tuple(lines[3 : 3 + words]), buckets, tuple((KINDS[k], int(a), int(b)) for k, a, b in merges))
+    share, buckets, words = (int(line.partition(" ")[2]) for line in lines[1:4])
+    merges = tuple((KINDS[k], int(a), int(b)) for k, a, b in (line.split(" ") for line in lines[5 + words :]))
+    return Vocabulary(tuple(lines[4 : 4 + words]), buckets, merges, share)
 
 
 def described(vocabulary: Vocabulary) -> str:
     """One line a symbol: what it stands for. ``a(b c)``: b and c below a; ``a(b ...)``: more may hang there; ``[a]+``: a run."""
     lines = list(vocabulary.words)
     lines += [f"unknown {layer} {i}" for layer in LAYERS for i in range(vocabulary.buckets)]
-    lines += [f"folded {layer}" for layer in LAYERS]
+    lines += [f"light {layer}" for layer in LAYERS]
     shown = [line.partition(" ")[2] if at < len(vocabulary.words) else line for at, line in enumerate(lines)]
 
     def label(number: int) -> str:

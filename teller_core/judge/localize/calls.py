@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from teller_core.data.assessment import Candidates
+from teller_core.data.assessment import SURPRISING, Candidates
 from teller_core.data.table import take
 from teller_core.judge.localize.runs import LEAST_SPREAD, totals
-from teller_core.judge.localize.scene import SURPRISING, Scene, candidates
+from teller_core.judge.localize.scene import Scene, candidates
 
 
 def find(scene: Scene) -> Candidates:

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from teller_core.data.assessment import Candidates
+from teller_core.data.assessment import MATERIAL, SURPRISING, Candidates
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
 from teller_core.judge.classes import SLACK, capped
-from teller_core.judge.localize.scene import MATERIAL, SURPRISING, Scene
+from teller_core.judge.localize.scene import Scene
 from teller_core.judge.regress import MIN_PEERS
 from teller_core.judge.robust import NORMAL_MAD
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from teller_core.data.assessment import Candidates
+from teller_core.data.assessment import SURPRISING, Candidates
 from teller_core.data.table import take
 from teller_core.judge.localize.runs import totals
-from teller_core.judge.localize.scene import SURPRISING, Scene, candidates
+from teller_core.judge.localize.scene import Scene, candidates
 
 ALONE = 0.5
 """A span that holds this share of what its place adds to the step stands for itself; else the place's calls stand together."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from teller_core.data.assessment import MATERIAL
 from teller_core.data.table import Float64, Int32, Int64
 from teller_core.judge.baseline import MIN_SPANS
-from teller_core.judge.localize.scene import MATERIAL, Mask, Scene
+from teller_core.judge.localize.scene import Mask, Scene
 from teller_core.judge.robust import medians
 
 LEAST_SPREAD = 0.1

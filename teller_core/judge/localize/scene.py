@@ -16,10 +16,6 @@ from teller_core.judge.classes import Classes
 
 Mask = npt.NDArray[np.bool_]
 
-SURPRISING = 3.5
-"""Robust standard deviations: the cut that Iglewicz and Hoaglin (1993) give for the modified z-score."""
-MATERIAL = 0.05
-"""A span is a candidate only where it adds at least this share of its step's time: less cannot be felt."""
 SCOPES = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
 """Layers that hold operators: their own time is the silence between operators."""
 

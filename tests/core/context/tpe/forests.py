@@ -152,29 +152,3 @@ def most_frequent(tops: list[tuple[Piece, int]]) -> tuple[tuple[int, int, int], 
             counts[pair] += weight
     best = min(counts, key=lambda pair: (-counts[pair], pair), default=(0, 0, 0))
     return best, counts[best]
-
-
-def folded(top: Piece, known: list[int], layer: list[int], first: int) -> None:
-    """Merge pairs with an unknown side, from the last row to the first, until there is none."""
-    done = False
-    while not done:
-        done = True
-        for piece in reversed(everyone(top)):
-            above = next(each for each in (top, *everyone(top)) if any(child is piece for child in each.children))
-            at = next(i for i, child in enumerate(above.children) if child is piece)
-            child = piece.children[0] if piece.children and not piece.shut and not piece.children[0].shut else None
-            if (
-                child
-                and (child.whole or len(piece.children) == 1)
-                and not (known[piece.symbol] and known[child.symbol])
-            ):
-                piece.children = child.children + piece.children[1:]
-                piece.symbol, done = first + layer[piece.symbol], False
-            elif at + 1 < len(above.children) and piece.whole and above.children[at + 1].whole:
-                unknown = not (known[piece.symbol] and known[above.children[at + 1].symbol])
-                if unknown:
-                    del above.children[at + 1]
-                    piece.symbol, piece.run, done = first + layer[piece.symbol], 1, False
-            if not done:
-                with_runs(top)
-                break

@@ -89,7 +89,6 @@ def test_encoding_is_what_applying_the_merges_one_by_one_makes(
     forests.with_runs(top)
     for at, merge in enumerate(vocabulary.merges):
         forests.merged(top, merge, vocabulary.base + at)
-    forests.folded(top, vocabulary.known.tolist(), vocabulary.layer.tolist(), vocabulary.folded)
     slow = [(piece.row, piece.symbol, piece.run) for piece in forests.everyone(top)]
     opened = np.isin(np.arange(len(rows)), list(shut))
     tokens = encode(tree_of(rows), vocabulary, opened).tokens
@@ -126,16 +125,6 @@ def test_a_word_that_the_vocabulary_lacks_is_kept_beside_the_tokens() -> None:
     encoded = encode(tree_of([(0, -1), (3, 0), (0, 0)]), vocabulary)
     assert encoded.unseen == ["operator d"]
     assert decode(encoded, vocabulary)[0] == ["operator a", "operator d", "operator a"]
-
-
-def test_what_nests_deeper_than_python_calls_go_decodes() -> None:
-    strange = [(0, -1), *[(name, 0) for _ in range(3000) for name in (1, 3)]]
-    vocabulary = Vocabulary(("operator a",), 2, ())
-    encoded = encode(tree_of(strange), vocabulary)
-    assert len(encoded.tokens) == 1
-    names, parents = decode(encoded, vocabulary)
-    assert (names[1:3], names[-1], len(names)) == (["operator b", "operator d"], "operator d", len(strange))
-    assert parents == [above for _, above in strange]
 
 
 def test_tokens_of_another_vocabulary_are_refused() -> None:

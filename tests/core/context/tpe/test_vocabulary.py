@@ -36,7 +36,7 @@ def test_a_person_can_read_what_each_symbol_stands_for(made: Vocabulary, tmp_pat
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: text.replace("teller-tpe 1", "teller-tpe 2"),
+        lambda text: text.replace("teller-tpe 2", "teller-tpe 1"),
         lambda text: text.replace("buckets 1", "buckets 2"),
         lambda text: text[: len(text) // 2],
         lambda text: text + "more\n",
