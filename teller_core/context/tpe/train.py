@@ -25,8 +25,10 @@ from teller_core.errors import LimitError
 LEAST_COUNT = 2
 """A pair seen once is no pattern: the reference rule's minimum as well."""
 MOST_PAIRS = 1 << 22
-LIGHT = 300
-"""One in so many of a step's time is light: a fifteenth of what a slow span must add to its step to be felt."""
+LIGHT = 200
+"""One in so many of a step's time is light: of 1,000 to 100 the finest at which steps of a producer that training has not seen
+shrink by 95 % with 1,024 symbols, told by leaving out one training producer at a time (tests/bench/tpe_study.py --choose).
+"""
 BUCKET_SHARE = 64
 """One in so many symbols of a vocabulary is, in each layer, for unknown words."""
 

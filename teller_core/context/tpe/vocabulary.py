@@ -1,7 +1,7 @@
 """The vocabulary of Trace Pair Encoding: words, places for unknown ones, and merges, as one text file with its hash.
 
     teller-tpe 2
-    light 300
+    light 200
     buckets 4
     words 2
     operator aten::mm
