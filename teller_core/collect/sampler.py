@@ -203,8 +203,12 @@ class Sampler:
         self._say_all(now, 0, proc.pressure(self._news))
         if slow or (self._quick and self._turn % MACHINE_EVERY == 0):
             began = time.perf_counter_ns()
-            self._say_all(now, 0, proc.processors(self._kept.read))
+            self._say_all(now, 0, map(self._grown, proc.processors(self._kept.read)))
             self._quick = time.perf_counter_ns() - began < QUICK_NS
+
+    def _grown(self, reading: proc.Reading) -> proc.Reading:
+        """A counter of /proc/stat, no less than before: kernels take back what they counted as waiting or idle."""
+        return reading._replace(value=max(reading.value, self._values.get((0, 0, reading.name), 0)))
 
     def _say_all(self, now: int, pid: int, readings: Iterable[proc.Reading]) -> None:
         values, lines = self._values, self._lines

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from teller_core.collect.environment import SHIM
+from tests.core.collect.children import CHILDREN, without_reason
+from tests.waiting import until
 
 FAKE_VLLM = {
     "vllm/__init__.py": '__version__ = "{version}"\n',
@@ -222,8 +224,7 @@ def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     variables = _environment(tmp_path / "cap", [_fake_vllm(tmp_path / "lib")])
     with subprocess.Popen([sys.executable, "-c", code], env=variables) as process:
         file = tmp_path / "cap" / f"host-{process.pid}.jsonl"
-        while process.poll() is None and not (file.exists() and file.read_bytes().count(b"\n") > 500):
-            pass
+        until(lambda: file.exists() and file.read_bytes().count(b"\n") > 500, process)
         process.send_signal(signal.SIGKILL)
     lines = file.read_text().splitlines()
     assert len(lines) > 500
@@ -289,19 +290,17 @@ with nvtx.annotate("outer", domain="d"):
     assert [event["name"] for event in _events(tmp_path) if event["ph"] == "M"] == ["here"]
 
 
-QUIET = "import subprocess, sys\nfor _ in range(20): subprocess.run([sys.executable, '-c', 'pass'], check=True)\n"
-
-
 def test_children_that_record_nothing_leave_no_file(tmp_path: Path) -> None:
-    _run(SAID + QUIET, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 1
+    done = _run(SAID + CHILDREN, tmp_path)
+    assert without_reason(tmp_path, done.stdout) == []
+    assert _events(tmp_path, "said")
 
 
 def test_a_process_that_lives_on_is_in_the_bundle_though_it_says_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], env=_environment(tmp_path), stdin=subprocess.PIPE)
     try:
-        while not (file := tmp_path / f"host-{process.pid}.jsonl").exists() and process.poll() is None:
-            pass
+        file = tmp_path / f"host-{process.pid}.jsonl"
+        until(lambda: file.exists() and file.stat().st_size, process)
     finally:
         process.communicate(b"\n", timeout=60)
     assert json.loads(file.read_text().splitlines()[0])["name"] == "process"

@@ -77,8 +77,8 @@ import sys, time
 import teller_shim_collectives as collectives, teller_shim_events as events
 dumped = []
 collectives.dump = dumped.append
-collectives._open[1] = (time.time_ns() - 11 * 10**9, "all_reduce", "0", 5, 0, 2)
-collectives._open[2] = (time.time_ns() - 9 * 10**9, "broadcast", "0", 6, 0, 2)
+collectives._open[1] = (time.time_ns() - 60 * 10**9, "all_reduce", "0", 5, 0, 2)
+collectives._open[2] = (time.time_ns(), "broadcast", "0", 6, 0, 2)
 for _ in range(3):
     collectives.watch("folder")
 print(dumped)
