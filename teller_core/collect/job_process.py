@@ -30,6 +30,8 @@ NOTHING = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 TELL_EVERY_S = 0.5
 POLL_S = 0.1
 LEAST_BYTES = 1 << 20
+END_S = 10.0
+"""How long what was killed may take to end: on a busy machine that is not at once, and in a call to a dead disk never."""
 PR_SET_CHILD_SUBREAPER = 36
 """``man 2 prctl``: orphans below this process become its children instead of those of the first process."""
 
@@ -149,8 +151,8 @@ def _keep_orphans() -> None:
 
 def _end_all() -> None:
     """End everything below this process, until nothing is there that could start more."""
-    own = os.getpid()
-    for _ in range(50):
+    own, late = os.getpid(), time.monotonic() + END_S
+    while time.monotonic() < late:
         below = [pid for pid in proc.family(own) if pid != own]
         if not below:
             return

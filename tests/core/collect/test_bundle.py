@@ -12,6 +12,7 @@ from teller_core.collect import bundle
 from teller_core.collect.bundle import close_window, engine_of, events, open_window, record
 from teller_core.collect.proc import family
 from teller_core.errors import InputError
+from tests.waiting import alive, until
 
 QUIET = [sys.executable, "-c", "print('hello')"]
 
@@ -29,11 +30,10 @@ def test_a_command_leaves_its_output_and_what_it_was(tmp_path: Path) -> None:
 
 
 def test_a_bundle_can_be_read_while_its_command_still_runs(tmp_path: Path) -> None:
-    with record([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path / "b") as service:
+    with record([sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "b") as service:
         about = json.loads((tmp_path / "b" / "bundle.json").read_text())
         assert "stop_ns" not in about
-        while not events(service.cap, "process"):
-            assert service.process.poll() is None
+        until(lambda: events(service.cap, "process"), service.process)
     assert json.loads((tmp_path / "b" / "bundle.json").read_text())["exit"] == -15
 
 
@@ -61,25 +61,19 @@ def test_a_command_that_will_not_end_is_made_to_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundle, "GRACE_S", 0.2)
-    stubborn = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
-    child_too = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {stubborn!r}]).pid, flush=True)"
-    code = f"{child_too}; {stubborn}"
+    code = """
+import signal, subprocess, sys, time
+signal.signal(15, signal.SIG_IGN)
+print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid, flush=True)
+time.sleep(600)
+"""
     with record([sys.executable, "-c", code], tmp_path / "b") as service:
         log = tmp_path / "b" / "server.log"
-        while not log.read_text().strip():
-            pass
+        until(lambda: log.read_text().endswith("\n"), service.process)
         child = int(log.read_text())
         assert family(service.process.pid) == sorted([service.process.pid, child])
     assert service.process.returncode == -9
-    while _alive(child):  # the signal is on its way; the test's own limit ends the wait
-        pass
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    until(lambda: not alive(child))
 
 
 @pytest.mark.parametrize(
@@ -110,18 +104,15 @@ def work():
         for _ in range(50): a @ a
         print("50 more", flush=True)
 threading.Thread(target=work, daemon=True).start()
-threading.Event().wait(100)
+threading.Event().wait(600)
 """
     with record([sys.executable, "-c", code], tmp_path / "b", {"OMP_NUM_THREADS": "1"}) as service:
-        open_window(service.cap, 60)
-        while not events(service.cap, "profile_start"):
-            assert service.process.poll() is None
+        open_window(service.cap, 600)
+        until(lambda: events(service.cap, "profile_start"), service.process)
         before = _lines(tmp_path)
-        while _lines(tmp_path) < before + 2:
-            assert service.process.poll() is None
+        until(lambda: _lines(tmp_path) >= before + 2, service.process)
         close_window(service.cap)
-        while not events(service.cap, "profile_stop"):
-            assert service.process.poll() is None
+        until(lambda: events(service.cap, "profile_stop"), service.process)
         (stop,) = events(service.cap, "profile_stop")
     (trace,) = service.cap.glob("torch-*.json.gz")
     assert trace.name == stop["file"] + ".gz"

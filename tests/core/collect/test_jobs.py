@@ -15,10 +15,10 @@ import pytest
 
 from teller_core.collect import jobs
 from teller_core.collect.jobs import Job, JobPlan, Told
-from tests.waiting import until
+from tests.waiting import LONGEST_S, alive, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are followed on Linux")
-LONG_S = 60
+LONG_S = 600
 ESCAPES = """
 import os, subprocess, sys, time
 code = "import os, time; os.setsid(); open(%r, 'a').write(str(os.getpid()) + chr(10)); time.sleep(600)" % sys.argv[1]
@@ -47,20 +47,13 @@ def planned(folder: Path, *words: str, **changes: object) -> JobPlan:
 
 
 def over(job: Job) -> Told:
-    assert job.done.wait(LONG_S)
+    assert job.done.wait(LONGEST_S)
     return job.told
 
 
 def pids(path: Path, number: int) -> list[int]:
     until(lambda: path.exists() and len(path.read_text().split()) == number)
     return [int(word) for word in path.read_text().split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_a_command_that_ends_by_itself_ends_its_job_with_its_status(tmp_path: Path) -> None:
@@ -115,7 +108,7 @@ def test_nothing_of_a_service_outlives_the_owner_of_its_job(tmp_path: Path, numb
     plan = planned(tmp_path, ESCAPES, str(tmp_path / "pids"))
     code = (
         "import sys, time; from pathlib import Path; from teller_core.collect import jobs; "
-        f"jobs.start(jobs.JobPlan('command', Path({str(plan.folder)!r}), 60, 10**8, command={plan.command!r})); "
+        f"jobs.start(jobs.JobPlan('command', Path({str(plan.folder)!r}), {LONG_S}, 10**8, command={plan.command!r})); "
         "time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as owner:

@@ -186,7 +186,7 @@ async def serve():
     processor._update_stats_from_finished(state, Made(name="LENGTH"), None)
     processor.abort_requests(["cmpl-other"], internal=True)
     await asyncio.sleep(0.06)
-    time.sleep(0.2)  # the loop cannot run what is due
+    time.sleep(0.5)  # the loop cannot run what is due
     await asyncio.sleep(0.06)
 
 asyncio.run(serve())
@@ -198,8 +198,7 @@ def test_a_request_is_followed_from_its_handler_to_its_engine_and_back(tmp_path:
     (arrived,), (added,) = _named(events, "request.arrived"), _named(events, "request.added")
     assert (arrived["rid"], added["front"]) == ("cmpl-mine", "cmpl-mine")
     assert (added["rid"], added["ext"], added["prompt"]) == ("cmpl-mine-0-0a1b2c3d", "cmpl-mine-0", 4)
-    assert 0 <= arrived["t"] - added["at"] < 50_000_000
-    assert added["at"] <= added["tokenized"] <= added["t"]
+    assert added["at"] <= arrived["t"] <= added["tokenized"] <= added["t"]
     assert [event["rid"] for event in _named(events, "request.first_token")] == [added["rid"]]
     (finished,) = _named(events, "request.finished")
     assert (finished["reason"], finished["tokens"], finished["cached"]) == ("length", 3, 2)

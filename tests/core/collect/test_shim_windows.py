@@ -26,9 +26,10 @@ def seen(name):
 def until(name, work=lambda: time.sleep(0.01)):
     while not seen(name):
         work()
-def ask(words):
+def ask(words, when=None):
     with open(os.path.join(cap, ".asked"), "w") as file:
         file.write(words)
+    os.utime(os.path.join(cap, ".asked"), when)
     os.replace(os.path.join(cap, ".asked"), os.path.join(cap, "PROFILE"))
 def operators():
     (torch.ones(16, 16) @ torch.ones(16, 16)).sum()
@@ -88,33 +89,39 @@ def test_a_window_ends_after_its_steps_and_leaves_the_engine_as_it_was(tmp_path:
     code = """
 from vllm.v1.worker.gpu_worker import Worker
 before = Worker.execute_model
-ask("60 steps=5 events=100000")
+ask("600 steps=5 events=100000000")
 until("profile_start")
-while not seen("profile_stop"):
+for _ in range(5):
     assert Worker().execute_model(7) == 7
-    time.sleep(0.02)
+until("profile_stop")
+assert Worker().execute_model(7) == 7
 print(Worker.execute_model is before)
 """
     done = _run(tmp_path, code)
     assert done.stdout == "True\n", done.stderr
     (stop,) = _events(tmp_path, "profile_stop")
     (names,) = _traces(tmp_path)
-    assert stop["steps"] in (5, 6)
-    assert names.count("aten::add") in (5, 6)
+    assert stop["steps"] == names.count("aten::add") == 5
     assert abs(stop["events"] - len(names)) < 50
 
 
 def test_a_window_ends_after_about_so_many_events(tmp_path: Path) -> None:
-    done = _run(tmp_path, 'until("profile_stop", operators)\n', "60 events=3000")
+    code = """
+while sum(stop["events"] for stop in seen("profile_stop")) < 3000:
+    operators()
+    time.sleep(0.001)
+time.sleep(0.5)
+"""
+    done = _run(tmp_path, code, "600 events=3000")
     assert done.returncode == 0, done.stderr
-    assert sum(stop["events"] for stop in _events(tmp_path, "profile_stop")) < 60_000
+    assert 3000 <= sum(stop["events"] for stop in _events(tmp_path, "profile_stop")) < 60_000
 
 
 def test_stopping_leaves_the_interpreter_lock_to_others(tmp_path: Path) -> None:
     code = """
 import teller_shim_kineto
 assert teller_shim_kineto.can_stop_beside()
-longest, watching, before = 0, False, teller_shim_kineto.stop
+turns, watching, before = 0, False, teller_shim_kineto.stop
 def stop(*args):
     global watching
     watching = True
@@ -124,28 +131,23 @@ def stop(*args):
         watching = False
 teller_shim_kineto.stop = stop
 def watch():
-    global longest
-    last = time.monotonic_ns()
+    global turns
     while True:
         time.sleep(0.001)
-        now = time.monotonic_ns()
-        longest, last = max(longest, now - last) if watching else longest, now
+        turns += watching
 threading.Thread(target=watch, daemon=True).start()
-end = time.monotonic() + 2.5
 until("profile_start")
-while time.monotonic() < end:
+for _ in range(6_000):
     operators()
-ask("0.01 reason=close")
 os.unlink(os.path.join(cap, "PROFILE"))
 until("profile_stop")
-print(longest)
+print(turns)
 """
-    done = _run(tmp_path, code, "60 reason=call")
+    done = _run(tmp_path, code, "600 reason=call")
     assert done.returncode == 0, done.stderr
     (stop,) = _events(tmp_path, "profile_stop")
-    assert stop["beside"] > 100_000_000
-    assert stop["cost"] < stop["beside"] / 4
-    assert int(done.stdout) < stop["beside"] / 4
+    assert stop["cost"] < stop["beside"]
+    assert int(done.stdout) > 10
 
 
 def test_with_an_untested_torch_it_is_stopped_as_torch_does_in_pieces(tmp_path: Path) -> None:
@@ -198,10 +200,11 @@ until("profile_start")
 disable = torch._C._autograd._disable_profiler
 disable()
 torch.autograd.profiler._run_on_profiler_stop()
+os.unlink(os.path.join(cap, "PROFILE"))
 until("profile_lost")
 print("lives")
 """
-    done = _run(tmp_path, code, "0.5")
+    done = _run(tmp_path, code, "600")
     assert done.stdout == "lives\n", done.stderr
     assert not _traces(tmp_path)
 
@@ -228,9 +231,7 @@ def test_processes_of_an_engine_that_compute_nothing_are_left_alone(tmp_path: Pa
 
 
 def test_a_window_that_was_asked_for_long_ago_is_not_opened_by_a_new_process(tmp_path: Path) -> None:
-    code = (
-        'ask("1")\nos.utime(os.path.join(cap, "PROFILE"), (1, 1))\ntime.sleep(0.5)\nask("0.2")\nuntil("profile_stop")\n'
-    )
+    code = 'ask("1", (1, 1))\ntime.sleep(0.5)\nask("0.2")\nuntil("profile_stop")\n'
     assert _run(tmp_path, code).returncode == 0
     assert len(_events(tmp_path, "profile_start")) == 1
 
