@@ -79,7 +79,7 @@ def rebuilt(*paths: Path) -> Capture:
 
 
 class Told:
-    """What the all-reduces of a capture tell: how many met, whom the others waited for, and what a transfer took.
+    """What the all-reduces of a capture tell: how many met, whom the others waited for and how long, what a transfer took.
 
     ``part``: of the collectives in their order, from which to which share of them is looked at.
     """
@@ -96,6 +96,7 @@ class Told:
             float(table.wait[own].sum() / max(table.dur[rows][table.rank[rows] == rank].sum(), 1))
             for rank, own in enumerate(waits)
         ]
+        self.wait_ms = [float(table.wait[own].sum()) / 1e6 / max(self.met, 1) for own in waits]
         transfer = meetings.transfer[met]
         self.transfer_ms = float(np.median(transfer[transfer != UNKNOWN])) / 1e6 if len(met) else float("nan")
         self.clock_error_ms = capture.ranks[1].clock_error / 1e6

@@ -145,8 +145,8 @@ def _beside_library(folder, how, close, asked):
     if (how["host"] or not recorded) and not _is_refused(folder):
         _window(folder, how, close)
     if recorded:
-        instant("profile_gpu", reason=how["reason"])
         restore = kineto.intercept(give_way)
+        instant("profile_gpu", reason=how["reason"])
         while library.is_open(asked) and not close.wait(LOOK_S):
             pass
         restore()

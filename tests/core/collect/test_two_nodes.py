@@ -3,7 +3,8 @@
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,26 @@ from teller_core.lab.link import Conditions, Link, linked, missing
 from tests.studies.gloo_pair import Told, rebuilt, run_pair
 from tests.studies.gloo_rank import LAYERS
 
-STEPS = 40
-DELAY_MS = 8.0
+STEPS = 24
+SLOW_MS = 100.0
+"""How much longer the slow rank computes before each of its collectives: far more than a busy machine keeps a rank waiting."""
+DELAY_MS = 20.0
 AWAY_NS = 3_600_000_000_123
 """An hour: what an undisciplined clock may be off."""
 
 
-def needs_link() -> None:
+@contextmanager
+def link_or_skip() -> Generator[Link]:
+    """A link, where the system lets us have one."""
     pytest.importorskip("torch", reason="ranks need torch: the lab extra is not installed")
     if why := missing():
         pytest.skip(f"no link between two namespaces can be made here: {why}")
+    with ExitStack() as stack:
+        try:
+            link = stack.enter_context(linked())
+        except InputError as error:
+            pytest.skip(f"no link between two namespaces can be made here: {error}")
+        yield link
 
 
 def delayed(link: Link, halt: Path) -> Callable[[], None]:
@@ -45,19 +56,17 @@ def delayed(link: Link, halt: Path) -> Callable[[], None]:
 @pytest.fixture(scope="module")
 def straggling(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Bundles of two ranks, of which the second one is slow from the middle on."""
-    needs_link()
-    with linked() as link:
-        slow = {"SLOW_MS": "40", "SLOW_FROM": str(STEPS // 2)}
+    with link_or_skip() as link:
+        slow = {"SLOW_MS": str(SLOW_MS * LAYERS), "SLOW_FROM": str(STEPS // 2)}
         return run_pair(link, tmp_path_factory.mktemp("straggling"), STEPS, {1: slow})
 
 
 @pytest.fixture(scope="module")
 def degraded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Bundles of two ranks whose link is slow from the middle on."""
-    needs_link()
     folder = tmp_path_factory.mktemp("degraded")
     halt = folder / "halt"
-    with linked() as link:
+    with link_or_skip() as link:
         waits = {"HALT_AT": str(STEPS // 2), "HALT": str(halt)}
         return run_pair(link, folder, STEPS, {0: waits}, meanwhile=delayed(link, halt))
 
@@ -72,15 +81,16 @@ def test_every_collective_is_matched_by_its_number_on_both_ranks(straggling: lis
 
 def test_a_slow_rank_is_told_from_when_on_it_is_slow(straggling: list[Path]) -> None:
     capture = rebuilt(*straggling)
-    assert Told(capture, (0.0, 0.45)).straggler() is None
-    assert Told(capture, (0.55, 1.0)).straggler() == 1
+    before, after = Told(capture, (0.0, 0.5)), Told(capture, (0.5, 1.0))
+    assert before.wait_ms[0] < SLOW_MS / 2 < after.wait_ms[0]
+    assert after.straggler() == 1
 
 
 def test_a_slow_link_is_slow_for_both_ranks_and_no_rank_is_blamed(degraded: list[Path]) -> None:
     capture = rebuilt(*degraded)
     before, after = Told(capture, (0.0, 0.5)), Told(capture, (0.55, 1.0))
-    assert before.straggler() is None and after.straggler() is None
-    assert before.transfer_ms < DELAY_MS < after.transfer_ms
+    assert after.straggler() is None
+    assert before.transfer_ms + DELAY_MS < after.transfer_ms
 
 
 def test_the_flight_recorder_counts_the_same_collectives(straggling: list[Path]) -> None:
@@ -109,7 +119,7 @@ def test_clocks_of_which_nobody_tells_are_bounded_by_the_collectives(straggling:
     near = straggling[0]
     capture = rebuilt(near, moved(straggling[1], tmp_path / "node-b"))
     shift, error = -capture.ranks[1].shift, capture.ranks[1].clock_error
-    assert abs(shift - AWAY_NS) <= error < 20_000_000
+    assert abs(shift - AWAY_NS) <= error < 1_000_000_000
     assert Told(capture, (0.55, 1.0)).straggler() == 1
 
 

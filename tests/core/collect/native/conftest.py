@@ -48,7 +48,7 @@ def run(fake: Path, built: Path, tmp_path: Path) -> Run:
         environment |= {"PYTHONPATH": str(HERE.parents[3]), **variables}
         text = BEGIN + ("ours.InitializeInjection()\n" if begin else "") + program
         return subprocess.run(
-            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=100, check=False
         )
 
     return runs

@@ -21,11 +21,11 @@ ours = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
 fake.fake_step.restype = ctypes.c_uint64
 sizes(fake)
 def until(condition):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.001)
-def open_now(seconds=60, **how):
+def open_now(seconds=600, **how):
     open_window(cap, seconds, **how)
     until(ours.teller_recording)
 def close_now(before=0):

@@ -42,7 +42,7 @@ def launch(step):
         feed(fake, step_of_two_launches(time.time_ns() + 10_000_000, 1000 * step + 1, step, threading.get_native_id()))
 Worker.step, Worker.launch = staticmethod(fake.fake_step), staticmethod(launch)
 scheduler, worker = Scheduler(), Worker()
-end, number = time.monotonic() + 20, 0
+end, number = time.monotonic() + 90, 0
 while ours.teller_windows_ended() < 1 and time.monotonic() < end:
     number += 1
     if number % 5 == 1:
@@ -66,11 +66,11 @@ def test_a_kernel_of_a_capture_leads_to_the_requests_that_it_served(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     bundle = tmp_path / "bundle"
-    plan = Plan(at_seconds=(0.8,), window=Window(10, 12))
+    plan = Plan(at_seconds=(0.8,), window=Window(600, 12))
     variables = {"PYTHONPATH": f"{tmp_path / 'lib'}:{HERE.parents[3]}"}
     command = [sys.executable, "-c", SERVICE, str(fake)]
     with record(command, bundle, variables, plan=plan, without=["plugin", "samples", "log"]) as service:
-        service.process.wait(40)
+        service.process.wait(100)
     assert service.process.returncode == 0, (bundle / "server.log").read_text()
     rows = [json.loads(line) for path in bundle.glob("cap/host-*.jsonl") for line in path.read_text().splitlines()]
     served = {row["n"]: set(row["tokens"]) for row in rows if row["name"] == "vllm.schedule"}

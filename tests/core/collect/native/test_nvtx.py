@@ -21,6 +21,11 @@ BEGIN = """
 import os, struct, sys, threading, time
 from tests.core.collect.native.nvtx_client import Client, attributes
 nvtx = Client(os.environ["NVTX_INJECTION64_PATH"])
+def until(true):
+    while not true(): time.sleep(0.01)
+def written():
+    files = [entry.path for entry in os.scandir(os.environ["TELLER_CAPTURE_DIR"]) if str(os.getpid()) in entry.name]
+    return b"".join(open(path, "rb").read() for path in files)
 def bits(code, value): return int.from_bytes(struct.pack("<" + code, value).ljust(8, b"\\0"), "little")
 """
 
@@ -174,16 +179,19 @@ for i in range(20):
     pid = os.fork()
     if not pid:
         nvtx.push(b"child"); nvtx.pop()
-        if i % 2: time.sleep(0.4)
+        if i % 2:
+            nvtx.mark(b"last")
+            until(lambda: b"last" in written())
         os._exit(0)
     children.append(pid)
+    if i % 2: print(pid)
 for pid in children: os.waitpid(pid, 0)
 nvtx.push(b"parent"); nvtx.pop()
 """)
     assert done.returncode == 0, done.stderr
-    found = read_all(tmp_path)
-    assert sum(trace.names == ["child"] for one in found for trace in one.traces) == 10
-    assert all(one.problems == {} for one in found)
+    waited = [nvtx_tsv.read(tmp_path / "cap" / f"nvtx-{pid}.tsv", Place()) for pid in done.stdout.split()]
+    assert [[trace.names for trace in one.traces] for one in waited] == [[["child", "last"]]] * 10
+    assert all(one.problems == {} for one in read_all(tmp_path))
 
 
 def test_children_that_say_nothing_leave_no_files(run: Run, tmp_path: Path) -> None:
@@ -202,11 +210,12 @@ subprocess.run(["true"])
 def test_a_killed_process_leaves_all_but_its_last_moments(run: Run, tmp_path: Path) -> None:
     done = run("""
 nvtx.push(b"before"); nvtx.pop()
-time.sleep(0.5)
+nvtx.mark(b"last")
+until(lambda: b"last" in written())
 os.kill(os.getpid(), 9)
 """)
     assert done.returncode == -signal.SIGKILL
-    assert only(tmp_path)[1].names == ["before"]
+    assert only(tmp_path)[1].names == ["before", "last"]
 
 
 def test_a_ring_keeps_to_its_bytes_and_each_segment_is_whole(run: Run, tmp_path: Path) -> None:
@@ -231,11 +240,17 @@ for i in range(60):
 
 
 def test_old_segments_go_by_their_age(run: Run, tmp_path: Path) -> None:
-    done = run("for i in range(60): nvtx.mark(b'm'); time.sleep(0.05)", TELLER_CAPTURE_SECONDS="1")
+    done = run(
+        """
+while not any("-0012" in name for name in os.listdir(os.environ["TELLER_CAPTURE_DIR"])):
+    nvtx.mark(b"m")
+    time.sleep(0.05)
+""",
+        TELLER_CAPTURE_SECONDS="1",
+    )
     assert done.returncode == 0, done.stderr
-    names = sorted(path.name for path in (tmp_path / "cap").iterdir())
-    assert len(names) == 8
-    assert not any("-0001" in name for name in names)
+    numbers = sorted(int(path.stem.rpartition("-")[2]) for path in (tmp_path / "cap").iterdir())
+    assert numbers == list(range(numbers[-1] - 7, numbers[-1] + 1))
 
 
 def test_a_full_disk_costs_events_that_are_counted_and_nothing_else(run: Run, tmp_path: Path) -> None:
@@ -244,6 +259,7 @@ import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, -1))
 for _ in range(2000): nvtx.push(b"lost sooner or later"); nvtx.pop()
+until(lambda: len(written()) == 20_000)
 time.sleep(0.5)
 resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
 nvtx.mark(b"well"); time.sleep(0.5)
@@ -298,8 +314,7 @@ def test_a_program_that_closes_every_file_and_opens_its_own_finds_nothing_of_our
 ) -> None:
     done = run(f"""
 nvtx.mark(b"before")
-while not os.listdir({str(tmp_path / "cap")!r}):
-    time.sleep(0.01)
+until(lambda: b"before" in written())
 os.closerange(3, 1024)
 own = [os.open({str(tmp_path)!r} + "/own" + str(n), os.O_CREAT | os.O_RDWR) for n in range(300)]
 nvtx.mark(b"after")

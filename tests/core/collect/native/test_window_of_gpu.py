@@ -57,7 +57,7 @@ def test_where_the_library_has_the_gpu_the_profiler_runs_for_the_host_alone(
     done = run(
         TORCH
         + f"""
-ask(cap, Window(60, host={host}))
+ask(cap, Window(600, host={host}))
 until(ours.teller_recording)
 until(lambda: seen("profile_start") if {host} else seen("profile_gpu"))
 feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9))
@@ -78,7 +78,7 @@ def test_where_the_library_refuses_the_profiler_takes_the_window(run: Run, tmp_p
     done = run(
         TORCH
         + """
-ask(cap, Window(60))
+ask(cap, Window(600))
 until(lambda: seen("profile_start"))
 operators()
 close(cap)
@@ -95,7 +95,7 @@ until(lambda: seen("profile_stop"))
 @pytest.mark.slow
 def test_where_cuda_was_never_used_the_profiler_takes_the_window(run: Run, tmp_path: Path) -> None:
     done = run(
-        TORCH + 'ask(cap, Window(60))\nuntil(lambda: seen("profile_start"))\noperators()\nclose(cap)\n'
+        TORCH + 'ask(cap, Window(600))\nuntil(lambda: seen("profile_start"))\noperators()\nclose(cap)\n'
         'until(lambda: seen("profile_stop"))\n',
         begin=False,
         PYTHONPATH=PATH,
@@ -111,7 +111,7 @@ def test_a_profiler_of_the_program_s_own_gets_cupti_for_itself(run: Run, tmp_pat
     done = run(
         TORCH
         + f"""
-ask(cap, Window(60, host={host}))
+ask(cap, Window(600, host={host}))
 until(lambda: seen("profile_start") if {host} else seen("profile_gpu"))
 until(ours.teller_recording)
 time.sleep(0.1)
@@ -146,13 +146,14 @@ until(lambda: ours.teller_window(asked) == 3)
 
 
 def test_what_the_window_held_up_is_a_stop_of_the_recorder_s_own(run: Run, tmp_path: Path) -> None:
-    done = run("open_now(); feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9)); time.sleep(0.2); close_now()")
+    done = run("open_now(); feed(fake, step_of_two_launches(time.time_ns(), 1, 3, 9)); time.sleep(0.3); close_now()")
     assert done.returncode == 0, done.stderr
     found = found_in(tmp_path)
     (window,) = found.windows
-    assert window.kind == "cupti" and window.stop - window.start > 200_000_000
+    assert window.kind == "cupti"
     assert {pause.kind for pause in found.pauses} == {"profiler_stop"}
-    assert sum(pause.dur for pause in found.pauses) < 50_000_000  # not the time in which it only waits
+    # Not the time in which it only waits: 0.3 s of ours, and 0.05 s in which what runs at its end may end too.
+    assert window.stop - window.start - sum(pause.dur for pause in found.pauses) > 350_000_000
     assert all(window.start <= pause.start and pause.start + pause.dur <= window.stop for pause in found.pauses)
 
 
@@ -186,7 +187,7 @@ fake, ours = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(os.environ["CUDA_INJECTION64_
 from tests.core.collect.native.records import feed, sizes, step_of_two_launches
 sizes(fake)
 ours.InitializeInjection()
-end, step = time.monotonic() + 20, 0
+end, step = time.monotonic() + 90, 0
 while ours.teller_windows_ended() < 1 and time.monotonic() < end:
     step += 1
     ours.teller_step(ctypes.c_uint64(step))
@@ -194,12 +195,12 @@ while ours.teller_windows_ended() < 1 and time.monotonic() < end:
     ours.teller_step_end()
     time.sleep(0.01)
 """
-    plan = Plan(at_seconds=(0.2,), window=Window(5, 4))
+    plan = Plan(at_seconds=(0.2,), window=Window(600, 4))
     bundle = tmp_path / "bundle"
     variables = {"PYTHONPATH": str(HERE.parents[3])}
     command = [sys.executable, "-c", program, str(fake)]
     with record(command, bundle, variables, plan=plan, without=["hooks", "plugin", "samples"]) as service:
-        service.process.wait(30)
+        service.process.wait(100)
     about = json.loads((bundle / "bundle.json").read_text())
     assert [(row["reason"], row["steps"]) for row in about["windows"]] == [("time", 4)]
     (window,) = about["gpu_windows"]
