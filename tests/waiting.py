@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-LONGEST_S = 100.0
+LONGEST_S = 200.0
 
 
 def until(true: Callable[[], object], process: "subprocess.Popen[Any] | None" = None) -> None:

@@ -20,9 +20,10 @@ from teller_core.lab.plan import CONNECTIONS, Plan, plan_episode
 from teller_core.lab.truth import Truth, find_truth, prefill_delays
 
 NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "tokenizers", "safetensors")
-START_S = 120.0
-WINDOW_S = 120.0
-STOP_S = 60.0
+START_S = 300.0
+WINDOW_S = 600.0
+"""The profiler runs until the load is over, however slow the machine is."""
+STOP_S = 300.0
 WARM_UP = (load.Ask("warmup-000", 0, 30, 12), load.Ask("warmup-001", 0, 100, 12), load.Ask("warmup-002", 0, 10, 12))
 WARM_PROFILER = (load.Ask("warmup-003", 0, 40, 8), load.Ask("warmup-004", 0, 90, 8))
 

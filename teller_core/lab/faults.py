@@ -1,6 +1,7 @@
 """Faults that strike a running service for real, and what they did to it, from the injector's own records."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -62,10 +63,13 @@ def logged(file: Path) -> list[Delay]:
 
 
 def _burn(burners: int, task: Path, end: int, stop: threading.Event) -> list[Delay]:
-    """Programs of somebody else that want the same processors, and how long the thread then waited for one."""
+    """Programs of somebody else that want the same processors, and how long the thread then waited for one. ``burners``: how many
+    on two processors; on more there are more, else one would stay free and the fault strike nobody.
+    """
+    shares = max(1, len(os.sched_getaffinity(0)) // 2)
     busy = [sys.executable, "-S", "-c", "while True: pass"]
     # Sessions of their own: Linux may share the processors out between sessions, not between processes.
-    others = [subprocess.Popen(busy, start_new_session=True) for _ in range(burners)]
+    others = [subprocess.Popen(busy, start_new_session=True) for _ in range(burners * shares)]
     seen: list[Delay] = []
     try:
         before, since = _waited(task), time.time_ns()

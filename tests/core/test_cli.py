@@ -267,7 +267,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(100) == 0
         assert process.stderr.read() == b""
 
 

@@ -30,7 +30,7 @@ def _free_port() -> int:
 
 @pytest.mark.slow
 @pytest.mark.service
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(any(find_spec(name) is None for name in NEEDED), reason="needs the lab extra")
 def test_transformers_serve_is_recorded_as_it_is_and_its_requests_are_answered_for(tmp_path: Path) -> None:
     model = tiny_model(tmp_path)
@@ -57,7 +57,7 @@ def test_transformers_serve_is_recorded_as_it_is_and_its_requests_are_answered_f
             until(lambda: len(events(cap, "request.finished")) == 16, process)
         finally:
             process.terminate()
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
     assert not any(row["err"] for row in rows)
     report = json.loads(out)
     assert (report["engine"], report["requests"], report["windows"]) == ("transformers", 16, 1)

@@ -19,7 +19,7 @@ from teller_core.data.scratch import scratch
 with scratch(Path(sys.argv[1])) as folder:
     (folder / "large").write_bytes(bytes(1000))
     print(folder.name, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

@@ -112,7 +112,7 @@ def test_a_refusal_is_that_of_the_first_file_in_order(tmp_path: Path) -> None:
 def all_have_ended() -> bool:
     """Whether the readers end by themselves: those that have sent their result do so a moment later."""
     for process in multiprocessing.active_children():
-        process.join(10)
+        process.join(100)
     return multiprocessing.active_children() == []
 
 
