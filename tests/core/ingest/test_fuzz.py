@@ -20,7 +20,7 @@ from tests.fuzz.mutations import damaged, odd_document
 ROOT = Path(__file__).parents[3]
 SAMPLES = {name: samples(name) for name in READERS}
 ALL = [sample for listed in SAMPLES.values() for sample in listed]
-SLOWEST_S = 5
+SLOWEST_S = 60
 """Of this process's own time, for a file of some kilobytes: the first one may compile."""
 MOST_MIB = 300
 """What a file of 64 MiB may add: a JSON value that is taken whole may be of 16 MiB, and is held some times over."""

@@ -61,11 +61,14 @@ def test_what_was_found_is_read_or_refused(case: str, tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_hundred_thousand_labels_is_read_in_time_that_grows_with_it(tmp_path: Path) -> None:
-    line = b"up{" + b",".join(b'a%d="b"' % at for at in range(90_000)) + b"} 1\n"
-    before = time.process_time()
-    found = read_bytes("prometheus", line, tmp_path)
-    assert found is not None and found.kept == 1
-    assert time.process_time() - before < 1
+    def took(labels: int) -> float:
+        line = b"up{" + b",".join(b'a%d="b"' % at for at in range(labels)) + b"} 1\n"
+        before = time.process_time()
+        found = read_bytes("prometheus", line, tmp_path)
+        assert found is not None and found.kept == 1
+        return time.process_time() - before
+
+    assert took(90_000) < 40 * max(took(9_000), 0.01)  # ten times as many; a hundred would grow with its square
 
 
 def test_a_range_at_times_that_nobody_believes_is_counted(tmp_path: Path) -> None:

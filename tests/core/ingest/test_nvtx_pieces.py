@@ -73,7 +73,7 @@ def _counts(recording: Recording) -> Counter[str]:
     return total
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.integers(0, 2**31), st.integers(1, 120), st.integers(2, 6))
 def test_pieces_give_the_rows_and_the_counts_of_the_whole(
     tmp_path_factory: pytest.TempPathFactory, seed: int, count: int, pieces: int

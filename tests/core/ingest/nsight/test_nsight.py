@@ -284,7 +284,9 @@ def test_both_processes_of_a_file_are_ranks_of_the_capture(tmp_path: Path) -> No
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(0, 2))
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 def test_a_damaged_export_is_refused_in_one_line_or_accounted_for(
     tmp_path: Path, seed: int, bytes_: int, which: int
 ) -> None:

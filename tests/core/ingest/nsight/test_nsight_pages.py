@@ -24,7 +24,7 @@ WHOLE = st.one_of(
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
 VALUES = st.one_of(st.none(), WHOLE, st.floats(allow_nan=False), TEXTS, st.binary(max_size=300))
 LONG = st.tuples(TEXTS, st.sampled_from([1, 1, 30, 400, 6000]))
-FIXTURES = [HealthCheck.function_scoped_fixture]
+FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @contextmanager
