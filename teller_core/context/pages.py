@@ -14,8 +14,12 @@ from teller_core.data.table import UNKNOWN, take
 
 HEAD_SHARE = 0.25
 """Of the budget, at most, goes to what is known without a profile, where there is a profile."""
-SUSPECTED, OTHER = 4, 1
+SUSPECTED, OTHER = 4.0, 1.0
 """A rank with suspected spans, or on one side of a long wait for another rank, gets four times the room of one without."""
+SUSPECTED_SHARE = 0.6
+"""And all of these together at least this share of the budget, however many ranks there are."""
+NAMED = 16
+"""Ranks that were left out are named up to this many."""
 LEAST_ROOM = 100
 """Tokens: in less a rank cannot say anything; it is left out and the note says so."""
 
@@ -43,20 +47,23 @@ def slice_report(
     spent = sum(price(line) for line in head)
     sides = side_by_side(spans, found, met)
     bears = {mine.rank: bearing for mine, bearing in zip(spans, sides.bears, strict=True)}
-    lines, parts, left_out = list(head), list[Cut](), list[int]()
-    order = _order(spans, found, sides.wanted)
-    for at, (mine, _) in enumerate(order):
-        room = _part_of(Room(whole.tokens - spent, whole.nodes - len(lines)), _share(order[at:]))
+    order = _order(spans, found, sides.wanted, budget - spent)
+    parts: dict[int, Cut] = {}
+    left, nodes_left = whole.tokens - spent, whole.nodes - len(head)
+    # Those with the fewest rows come first, for what they leave over serves the others.
+    by_size = sorted(order, key=lambda pair: (pair[1] > 0, len(pair[0].tree)))
+    for at, (mine, _) in enumerate(by_size):
+        room = _part_of(Room(left, nodes_left), _share(by_size[at:]))
         since = begin - mine.shift if begin != UNKNOWN else int(mine.tree.trace.start[0])
         part = _cut(mine, found, bears[mine.rank], begin=since, room=room, text=text)
-        lines, spent = [*lines, *part.lines], spent + part.tokens
-        parts.append(part)
-        if not part.lines and part.events:
-            left_out.append(mine.rank)
+        left, nodes_left = left - part.tokens, nodes_left - len(part.lines)
+        parts[mine.rank] = part
+    left_out = [rank for rank, part in parts.items() if not part.lines and part.events]
+    lines = [*head, *(line for mine, _ in order for line in parts[mine.rank].lines)]
     notes = [note] if note else []
     if not spans:
         notes += _without_profile(moment)
-    notes += _notes(parts, left_out, sides.told)
+    notes += _notes(list(parts.values()), left_out, sides.told)
     if replayed := replays_note([mine.tree for mine in spans]):
         notes.append(replayed)
     ranks = {mine.rank for mine in spans}
@@ -66,10 +73,10 @@ def slice_report(
         request=request,
         rank=ranks.pop() if len(ranks) == 1 else None,
         lines=lines,
-        events=sum(part.events for part in parts),
-        tokens=spent,
+        events=sum(part.events for part in parts.values()),
+        tokens=budget - left,
         budget=budget,
-        cut=sum(part.cut for part in parts),
+        cut=sum(part.cut for part in parts.values()),
         note="; ".join(notes),
     )
 
@@ -84,7 +91,8 @@ def _without_profile(moment: Moment) -> list[str]:
 def _notes(parts: Sequence[Cut], left_out: Sequence[int], told: Sequence[Late]) -> list[str]:
     notes: list[str] = []
     if left_out:
-        notes.append(f"the budget left out rank {', '.join(map(str, left_out))}")
+        more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
+        notes.append(f"the budget left out rank {', '.join(map(str, sorted(left_out)[:NAMED]))}{more}")
     if missed := sum(part.missed for part in parts):
         notes.append(f"{missed} suspected spans found no room in the budget")
     if unpaired := sum(part.unpaired for part in parts):
@@ -97,18 +105,31 @@ def _notes(parts: Sequence[Cut], left_out: Sequence[int], told: Sequence[Late]) 
     return notes
 
 
-def _order(spans: Sequence[StepSpans], found: Candidates, wanted: frozenset[int]) -> Sequence[tuple[StepSpans, int]]:
-    """The ranks with their weights, those with suspected spans first, behind them those of a long wait for another rank."""
+def _order(
+    spans: Sequence[StepSpans], found: Candidates, wanted: frozenset[int], tokens: int
+) -> list[tuple[StepSpans, float]]:
+    """The ranks with their weights: those with suspected spans first, behind them those of a long wait for another rank, then the
+    others. Of as many as ``tokens`` cannot serve, those that took longest have a weight and the rest none.
+    """
     suspected = set(found.rank.tolist())
     if not (suspected | wanted) & {mine.rank for mine in spans} and spans:
         suspected = {max(spans, key=lasted).rank}
-    order = sorted(spans, key=lambda mine: (mine.rank not in suspected, mine.rank not in wanted, mine.rank))
-    return [(mine, SUSPECTED if mine.rank in suspected | wanted else OTHER) for mine in order]
+    first = sorted(
+        (mine for mine in spans if mine.rank in suspected | wanted),
+        key=lambda mine: (mine.rank not in suspected, -lasted(mine)),
+    )
+    others = sorted((mine for mine in spans if mine.rank not in suspected | wanted), key=lasted, reverse=True)
+    seen = min(len(first), max(1, tokens // LEAST_ROOM))
+    beside = min(len(others), int(tokens * (1 - SUSPECTED_SHARE)) // LEAST_ROOM)
+    enough = beside * OTHER * SUSPECTED_SHARE / (1 - SUSPECTED_SHARE) / max(seen, 1)
+    order = [(mine, max(SUSPECTED, enough)) for mine in first[:seen]]
+    order += [(mine, OTHER) for mine in sorted(others[:beside], key=lambda mine: mine.rank)]
+    return order + [(mine, 0.0) for mine in (*first[seen:], *others[beside:])]
 
 
-def _share(order: Sequence[tuple[StepSpans, int]]) -> float:
+def _share(order: Sequence[tuple[StepSpans, float]]) -> float:
     """What the first of the ranks gets of what is left for all of them."""
-    return order[0][1] / sum(weight for _, weight in order)
+    return order[0][1] / max(sum(weight for _, weight in order), OTHER)
 
 
 def _part_of(room: Room, share: float) -> Room:

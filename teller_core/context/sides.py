@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from teller_core.context.dependencies import Met, StepSpans, across, dependencies, positions
 from teller_core.context.relevance import RULE, Bearing, Rule, bearing
-from teller_core.context.slicing import least_wait, suspected
+from teller_core.context.slicing import least_time, suspected
 from teller_core.data.assessment import Candidates
 from teller_core.data.graph import Graph, Kind, joined, with_edges
 from teller_core.data.table import Int64, take
@@ -61,7 +61,7 @@ def side_by_side(spans: Sequence[StepSpans], found: Candidates, met: Met | None,
     whole = joined([dependencies(mine.tree) for mine in spans])
     start = np.concatenate([mine.tree.trace.start for mine in spans])
     end = np.concatenate([mine.tree.trace.end for mine in spans])
-    least = min(least_wait(mine.tree) for mine in spans)
+    least = min(least_time(mine.tree) for mine in spans)
     graph, picked = with_edges(whole, between), np.array(chosen, dtype=np.int64)
     bears = bearing(start, end, graph, picked, rule=rule, least_wait=least)
     for side in (between.before[long], between.after[long]):

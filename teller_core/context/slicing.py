@@ -98,17 +98,18 @@ def causal_slice(
     bears = bears if bears is not None else own_bearing(tree, list(suspects), rule)
     near = kept(bears, weight, rule).tolist()
     pairs = [_chain(tree, row, passed) for row in near if bears.paired[row] and row not in suspects]
-    apart = passed | bears.paired | (weight < LEAST_SHARE * longest)
+    apart = passed | bears.paired | (weight < least_time(tree))
     beside = [row for row in near if row not in suspects and not apart[row]]
     pins = {row for chain in (*chains, *pairs) for row in chain}
     pins |= {row for row in beside if int(tree.parent[row]) not in suspects}
     pins |= {row for row in _heaviest(tree, weight) if not passed[row]}
     merged = _merge(tree, (own, weight), np.array(sorted(pins), dtype=np.int64), passed)
     page = _Page(spans, merged=merged, suspects=suspects, begin=begin, room=room, text=text)
-    missed = sum(not page.add(chain) for chain in chains)
-    unpaired = sum(not page.add(chain) for chain in pairs)
-    page.add_some([[row] for row in beside])
+    for chain in (*chains, *pairs):
+        page.add(chain)
+    page.add_some([_chain(tree, row, passed) for row in beside])
     page.fill()
+    missed, unpaired = (sum(not page.has(chain[-1]) for chain in some) for some in (chains, pairs))
     lines = list(page.lines())
     shown = int(merged.count[list(page.kept)].sum()) if page.kept else 0
     return Cut(lines, page.spent, len(tree), len(tree) - shown, missed, unpaired)
@@ -119,14 +120,15 @@ def own_bearing(tree: Tree, candidates: list[int], rule: Rule = RULE) -> Bearing
     if not candidates:
         return Bearing(np.zeros(len(tree)), np.zeros(len(tree), dtype=np.bool_))
     trace = tree.trace
-    least = least_wait(tree)
+    least = least_time(tree)
     rows = np.array(candidates, dtype=np.int64)
     return bearing(trace.start, trace.end, dependencies(tree), rows, rule=rule, least_wait=least)
 
 
-def least_wait(tree: Tree) -> int:
-    """ns: a wait shorter than this tells nothing about these rows."""
-    return max(1, int(LEAST_SHARE * int(tree.trace.dur[tree.parent == ROOT].max(initial=0))))
+def least_time(tree: Tree) -> int:
+    """ns: what takes less, or waits for less, tells nothing about these rows."""
+    trace = tree.trace
+    return max(1, int(LEAST_SHARE * (int(trace.end.max()) - int(trace.start.min())))) if len(trace) else 1
 
 
 class _Page:
@@ -156,6 +158,10 @@ class _Page:
         self.kept |= fresh
         self.spent += cost
         return True
+
+    def has(self, row: int) -> bool:
+        """Whether a line stands for ``row``."""
+        return int(self.merged.of[row]) in self.kept
 
     def add_some(self, chains: list[list[int]]) -> None:
         """Keep the lines of the first of ``chains`` that fit the part of the room which is not for the heaviest."""

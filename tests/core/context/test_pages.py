@@ -294,3 +294,17 @@ def test_each_rank_s_times_are_put_on_one_clock() -> None:
     said = slice_report(moment(made, 0), shifted, nobody(), capture="c", budget=4000, text=str, met=met)
     begin = {line.handle: line.start_ms for line in said.lines if line.text == "step" and line.layer == "engine"}
     assert round(begin["1:500"] - begin["0:500"], 3) == 0.25
+
+
+def test_of_more_ranks_than_fit_the_one_with_the_suspect_has_most_of_the_room_and_is_first() -> None:
+    made = service([Work(), Work(slow={"aten::sdpa": 30.0}), *(Work() for _ in range(8))], ranks=40)
+    parts = spans(made, 1)
+    row = int(np.argmax(parts[33].tree.self_time())) + parts[33].first
+    said = slice_report(moment(made, 1), parts, suspect(33, row), capture="c", budget=2000, text=str)
+    ranks = [line.handle.partition(":")[0] for line in said.lines if line.handle[0].isdigit()]
+    assert ranks[0] == "33"
+    assert said.tokens <= 2000
+    assert ranks.count("33") >= 10 > 2 * max(ranks.count(r) for r in set(ranks) - {"33"})
+    assert 4 <= len(set(ranks)) < 40
+    assert f"and {40 - len(set(ranks)) - 16} more" in said.note
+    assert f"33:{row}" in {line.handle for line in said.lines}

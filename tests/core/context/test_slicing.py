@@ -81,7 +81,10 @@ def test_a_slice_never_costs_more_than_its_budget_and_says_what_it_left_out(
     assert sum(price(line) for line in part.lines) <= part.tokens <= budget
     assert part.events == len(tree)
     assert part.cut == len(tree) - sum(line.count for line in part.lines)
-    assert part.missed == sum(row not in rows_of(part) for row in rows)
+    shown = set(rows_of(part))
+    assert part.missed == len(set(rows) - shown)
+    for row in shown & set(rows):
+        assert {a for a in tree.ancestors(row) if tree.trace.layer[a] != Layer.PYTHON} <= shown
 
 
 @given(trees(), st.data())
