@@ -51,9 +51,11 @@ HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
 SHORTEST_SLO_MS, LONGEST_SLO_MS = 1e-6, 1e12
 """From the nanosecond in which times are kept to thirty years, which still are int64 ns."""
 SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
-"""What slicing, and explaining an operator, need of every span."""
+"""What explaining an operator needs of every span."""
+SLICE_COLUMNS = (*SPAN_COLUMNS, "link", "arg")
+"""And telling which event a stream waited for."""
 WINDOW_COLUMNS = (*SPAN_COLUMNS, "category", "arg")
-"""And comparing what devices did."""
+"""What comparing what devices did needs."""
 MOST_WINDOWS, MOST_SPANS = 16, 4_000_000
 """Ranks of a capture, and spans of a rank, that are looked through to compare two captures: a second or two."""
 
@@ -358,7 +360,7 @@ def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> S
     rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
     ranks = store.ranks(capture)
     return [
-        StepSpans(at, low, store.tree_rows(capture, at, low, high, SPAN_COLUMNS), ranks[int(at)].shift)
+        StepSpans(at, low, store.tree_rows(capture, at, low, high, SLICE_COLUMNS), ranks[int(at)].shift)
         for at, low, high in rows
         if low >= 0 and rank in (None, at)
     ]

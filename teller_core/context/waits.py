@@ -29,7 +29,8 @@ COPIES = re.compile(r"(?:cuda|cu|hip|mu(?:sa)?)Memcpy")
 SYNCS = " syncs"
 """What the name of a stream's lane of synchronizations ends with."""
 CLOCKS = 5_000
-"""ns: how far the clocks of a host and its device may be apart: a call may seem to return before what it waited for was done."""
+"""ns: a call may seem to return this long before what it waited for was done: two clocks, some of whole microseconds. In real
+traces of six devices it returned 2 to 13 us behind it."""
 ANY = -1
 _NEVER = np.iinfo(np.int64).min
 Edges = tuple[Kind, npt.NDArray[np.integer], npt.NDArray[np.integer]]

@@ -274,6 +274,11 @@ def test_for_a_collective_on_a_thread_of_its_own_stands_the_call_that_handed_it_
     assert listed(found) == [(2, 5, Kind.COLLECTIVE), (4, 1, Kind.COLLECTIVE)]
 
 
+def test_a_communication_that_began_before_its_call_is_another_one_s() -> None:
+    rows = [(5, 0, 900, 0, 1), (5, 1, 900, 0, 1), (6, 0, 901, 14 * US, 0), (6, 1, 901, 14 * US, 0)]
+    assert listed(across(parts(2, host=2), Met(calls(*rows), no_meetings()))) == [(2, 5, Kind.COLLECTIVE)]
+
+
 def test_a_collective_whose_call_nobody_saw_is_in_no_edge() -> None:
     rows = [(5, 0, 900, 50 * US, 1), (5, 1, 900, 51 * US, 1), (6, 0, 901, 90 * US, 0), (6, 1, 901, 91 * US, 0)]
     assert not len(across(parts(2, host=1), Met(calls(*rows), no_meetings())))

@@ -140,28 +140,28 @@ def test_device_work_stands_under_the_call_that_launched_it_and_pulls_it_in() ->
     assert [(line.depth, line.text) for line in cut(rows.tree(), []).lines][-1] == (2, "gemm")
 
 
-def test_a_suspected_kernel_brings_in_the_call_that_waited_for_it_and_its_neighbors() -> None:
+def test_a_suspected_kernel_brings_in_the_call_that_waited_for_it_before_what_is_heavier() -> None:
     rows = Rows()
     rows.open("step", Layer.ENGINE, 0)
-    for k in range(40):
-        rows.leaf(f"aten::op{k}", Layer.OPERATOR, k * 50 * US, 50 * US)
     rows.open("aten::mm", Layer.OPERATOR, 2 * MS)
     rows.open("cudaLaunchKernel", Layer.RUNTIME, 2 * MS)
     kernel = rows.leaf("gemm", Layer.KERNEL, 2 * MS + 9 * US, 9 * MS, lane=2)
     rows.close(2 * MS + 5 * US)
     rows.close(2 * MS + 6 * US)
-    rows.open("read_back", Layer.PYTHON, 3 * MS)
     rows.open("aten::item", Layer.OPERATOR, 3 * MS)
     rows.leaf("cudaStreamSynchronize", Layer.RUNTIME, 3 * MS, 8 * MS + 10 * US)
     rows.close(11 * MS + 20 * US)
-    rows.close(11 * MS + 21 * US)
-    rows.close(60 * MS)
-    few = cut(rows.tree(), [kernel], budget=7 * 45)
-    assert {"gemm", "cudaStreamSynchronize"} <= {line.text for line in few.lines} or few.unpaired
-    whole = cut(rows.tree(), [kernel], budget=600)
-    shown = [line.text for line in whole.lines]
-    assert {"step", "aten::mm", "cudaLaunchKernel", "gemm", "aten::item", "cudaStreamSynchronize"} <= set(shown)
-    assert whole.unpaired == 0
+    for k in range(20):
+        rows.leaf(f"aten::heavy{k}", Layer.OPERATOR, (12 + 10 * k) * MS, 10 * MS)
+    rows.close(300 * MS)
+    chain = {"step", "aten::mm", "cudaLaunchKernel", "gemm"}
+    found = cut(rows.tree(), [kernel], budget=600)
+    assert chain | {"aten::item", "cudaStreamSynchronize"} <= {line.text for line in found.lines}
+    assert found.unpaired == 0
+    assert "cudaStreamSynchronize" not in {line.text for line in cut(rows.tree(), [], budget=600).lines}
+    small = cut(rows.tree(), [kernel], budget=sum(price(line) for line in found.lines if line.text in chain) + 40)
+    assert (small.missed, small.unpaired) == (0, 1)
+    assert chain <= {line.text for line in small.lines}
 
 
 def test_what_bears_on_a_suspect_takes_at_most_half_of_what_its_chain_left() -> None:
