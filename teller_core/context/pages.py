@@ -108,11 +108,12 @@ def _notes(parts: Sequence[Cut], left_out: Sequence[int], told: Sequence[Late]) 
 def _order(
     spans: Sequence[StepSpans], found: Candidates, wanted: frozenset[int], tokens: int
 ) -> list[tuple[StepSpans, float]]:
-    """The ranks with their weights: those with suspected spans first, behind them those of a long wait for another rank, then the
-    others. Of as many as ``tokens`` cannot serve, those that took longest have a weight and the rest none.
+    """The ranks with their weights: those with suspected spans first (for none, the one that took longest), behind them those of
+    a long wait for another rank, then the others. Where ``tokens`` cannot serve all of them, those that took longest have a
+    weight and the rest none.
     """
     suspected = set(found.rank.tolist())
-    if not (suspected | wanted) & {mine.rank for mine in spans} and spans:
+    if not suspected & {mine.rank for mine in spans} and spans:
         suspected = {max(spans, key=lasted).rank}
     first = sorted(
         (mine for mine in spans if mine.rank in suspected | wanted),
