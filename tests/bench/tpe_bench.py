@@ -2,13 +2,15 @@
 
     python tests/bench/tpe_bench.py --traces DIR --work DIR [--sizes 256 1024 4096] [--long 1000000 5000000] [--rounds 5]
 
-``--traces`` holds Kineto traces, which are read, nested and cut into steps; ``--work`` gets what is made. The peer encodes the
-same steps as a stream of two words a span, its layer and its name. Each word is one character, the more frequent the fewer
-bytes; the words that its vocabulary has no room for are unknown to it, as to ours. Its strings are ready-made, as the names of
-our trees are numbered; what making them costs is printed. Neither uses a second thread. Imports, compilation and a first call
-of each are not counted, nor is what its tokens cost as Python lists.
+``--traces`` holds folders of Kineto traces, which are read, nested and cut into steps; ``--work`` gets what is made. Our
+encoding includes its guard, which knows what is normal for each call. The peer encodes the same steps as a stream of two words
+a span, its layer and its name. Each word is one character, the more frequent the fewer bytes; the words that its vocabulary has
+no room for are unknown to it, as to ours. Its strings are ready-made, as the names of our trees are numbered; what making them
+costs is printed. Neither uses a second thread. Imports, compilation and a first call of each are not counted, nor is what its
+tokens cost as Python lists.
 """
 
+# ruff: noqa: E402 - the checkout is put on the path first, and threads are counted
 import argparse
 import os
 import resource
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,35 +27,22 @@ os.environ.update(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", OMP_NUM
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-import numpy as np  # noqa: E402 - the checkout is put on the path first, and threads are counted
+import numpy as np
 
-from teller_core.context.tpe import train as ours  # noqa: E402
-from teller_core.context.tpe.structural import encode  # noqa: E402
-from teller_core.context.tpe.vocabulary import Vocabulary, load  # noqa: E402
-from teller_core.context.tpe.words import words  # noqa: E402
-from teller_core.data.tree import Tree, slice_rows  # noqa: E402
-from teller_core.ingest.kineto import reader as kineto  # noqa: E402
-from teller_core.ingest.reading import How, plan, read_trees  # noqa: E402
-from teller_core.rebuild.capture import rebuild  # noqa: E402
-from teller_core.rebuild.nest import nest  # noqa: E402
-from tests.bench.generate_kineto import generate  # noqa: E402
+from teller_core.context.tpe.columns import self_times
+from teller_core.context.tpe.guard import opened
+from teller_core.context.tpe.structural import encode
+from teller_core.context.tpe.train import LEAST_COUNT, learned
+from teller_core.context.tpe.vocabulary import Vocabulary, load
+from teller_core.context.tpe.words import words
+from teller_core.data.tree import Tree
+from teller_core.ingest.kineto import reader as kineto
+from teller_core.rebuild.nest import nest
+from tests.bench.generate_kineto import generate
+from tests.bench.tpe_study import Step, steps_of
 
 BASE = "sglang_rocm_qwen3_8b_extend/extend.json.gz"
-LEAST_ROWS = 50
-"""Steps with fewer spans have nothing to compress."""
 UNKNOWN = "\0"
-
-
-def steps(path: Path) -> Iterator[Tree]:
-    """The steps of a trace, a tree each."""
-    reading = read_trees(plan([path])[0], nest, None, How(jobs=1))
-    capture = rebuild(reading.recording, reading.trees, capture_id="", name="")
-    work = capture.work
-    for rank, low, high in zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True):
-        tree = capture.ranks[rank].tree
-        if tree is not None and low >= 0 and high - low >= LEAST_ROWS:
-            parent = np.maximum(tree.parent[low:high] - np.int32(low), -1).astype(np.int32)
-            yield Tree(slice_rows(tree.trace, low, high), parent, tree.stop[low:high] - np.int32(low))
 
 
 def strings(trees: list[Tree]) -> list[str]:
@@ -82,7 +71,7 @@ def peer(size: int, texts: list[str]) -> Any:
     tokenizer = Tokenizer(BPE(unk_token=UNKNOWN))
     trainer = BpeTrainer(
         vocab_size=size,
-        min_frequency=ours.LEAST_COUNT,
+        min_frequency=LEAST_COUNT,
         limit_alphabet=size // 2 - 1,
         special_tokens=[UNKNOWN],
         show_progress=False,
@@ -118,24 +107,20 @@ def paired(what: str, one: Callable[[], object], other: Callable[[], object], ro
     print(f"{statistics.median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
 
 
-def compare(trees: list[Tree], size: int, rounds: int) -> Vocabulary:
+def compare(steps: list[Step], size: int, rounds: int) -> Vocabulary:
     """Print both kinds of cost at a size of the vocabulary."""
+    trees = [step.tree for step in steps]
     texts = strings(trees)
-    vocabulary = ours.train(ours.samples(trees), size)
-    tokenizer = peer(size, texts)
-    opened = [np.arange(len(tree)) % 100 == 99 for tree in trees]
+    vocabulary, tokenizer = learned(trees, size), peer(size, texts)
 
-    def encoding() -> None:
-        for tree, few in zip(trees, opened, strict=True):
-            encode(tree, vocabulary, few)
+    def encoding() -> int:
+        return sum(len(encode(s.tree, vocabulary, opened(s.tree, self_times(s.tree), s.normal)).tokens) for s in steps)
 
-    kept = sum(len(encode(tree, vocabulary, few).tokens) for tree, few in zip(trees, opened, strict=True))
     theirs = sum(len(each.ids) for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
-    print(
-        f"vocabulary {size}: {len(vocabulary)}, of the peer {tokenizer.get_vocab_size()}; {kept:,} and {theirs:,} tokens"
-    )
+    print(f"vocabulary {size}: {len(vocabulary)}, of the peer {tokenizer.get_vocab_size()}; ", end="")
+    print(f"{encoding():,} and {theirs:,} tokens")
     paired("  encoding", encoding, peer_encode(tokenizer, texts), rounds)
-    paired("  training", lambda: ours.train(ours.samples(trees), size), lambda: peer(size, texts), min(2, rounds))
+    paired("  training", lambda: learned(trees, size), lambda: peer(size, texts), min(2, rounds))
     return vocabulary
 
 
@@ -144,7 +129,7 @@ def long(path: Path, vocabulary: Vocabulary, rounds: int) -> None:
     tree = nest(kineto.read(path))
     encode(tree.subtree(0), vocabulary)
     made = encode(tree, vocabulary)
-    best = min(cost(lambda: encode(tree, vocabulary)) for _ in range(rounds))
+    best = min(cost(lambda: encode(tree, vocabulary, opened(tree, self_times(tree)))) for _ in range(rounds))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"one tree of {len(tree):,} spans: {best:.2f} s, {1e9 * best / len(tree):.0f} ns a span, ", end="")
     print(f"{len(made.tokens):,} tokens; peak of the process, reading included: {peak:,.0f} MB", flush=True)
@@ -165,12 +150,13 @@ def main() -> None:
     if chosen.one:
         long(chosen.one, load(kept), min(3, chosen.rounds))
         return
-    trees = [tree for path in sorted(chosen.traces.rglob("*.json.gz")) for tree in steps(path)]
+    steps = [step for folder in sorted(chosen.traces.iterdir()) if folder.is_dir() for step in steps_of(folder)]
+    trees = [step.tree for step in steps]
     print(
         f"{len(trees)} steps of {sum(map(len, trees)):,} spans; strings: {1000 * cost(lambda: strings(trees)):.0f} ms"
     )
     for size in chosen.sizes:
-        compare(trees, size, chosen.rounds).write(kept)
+        compare(steps, size, chosen.rounds).write(kept)
     for events in chosen.long:
         path = chosen.work / f"long{events}.json.gz"
         if not path.exists():

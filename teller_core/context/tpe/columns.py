@@ -48,8 +48,7 @@ def tokens_of(tree: Tree, forest: Forest, own: Int64) -> tuple[Tokens, Int64, In
     number[LOW] = owner[:count]
     time, first = np.empty((3, count), dtype=np.int64), np.empty(count + 1, dtype=np.int32)
     told = np.empty(rows, dtype=np.int64)
-    size = int(_fill(forest, tree.parent, Columns(number, time, told, first, owner, own)))
-    time[START] = trace.start[number[LOW]] - (trace.start[0] if rows else 0)
+    size = int(_fill(forest, tree.parent, trace.start, Columns(number, time, told, first, owner, own)))
     tokens = Tokens(
         symbol=number[SYMBOL],
         run=number[RUN],
@@ -95,8 +94,8 @@ def _self_times(parent: Int32, lane: Int32, time: tuple[Int64, Int64], own: Int6
 
 
 @compiled
-def _fill(forest: Forest, parent: Int32, made: Columns) -> int:
-    """Fill everything but START, from LOW; returns how much is told."""
+def _fill(forest: Forest, parent: Int32, start: Int64, made: Columns) -> int:
+    """Fill everything, from LOW; returns how much is told."""
     node, told, own = forest.node, forest.told, made.own
     number, time, size = made.number, made.time, 0
     for token in range(number.shape[1]):
@@ -106,6 +105,7 @@ def _fill(forest: Forest, parent: Int32, made: Columns) -> int:
         up = made.owner[above] if above >= 0 else NONE
         number[SYMBOL, token], number[PARENT, token], number[ENDS, token] = label >> 1, up, high
         number[DEPTH, token] = 0 if up == NONE else number[DEPTH, up] + 1
+        time[START, token] = start[low] - start[0]
         made.first[token] = size
         at, last = node[low, HEAD], node[low, TAIL]
         number[RUN, token] = told[at] if label & 1 else 1

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from teller_core.context.tpe.forest import NONE
 from teller_core.context.tpe.light import extent_of
 from teller_core.data.assessment import MATERIAL, SURPRISING
-from teller_core.data.table import Int32, Int64
+from teller_core.data.compiled import compiled
+from teller_core.data.table import Float64, Int32, Int64
 from teller_core.data.tree import Tree
 
 ALONE = 0.25
@@ -49,10 +51,38 @@ def opened(tree: Tree, own: Int64, normal: Normal | None = None, felt: float = M
     return out
 
 
-def _worst_of_places(place: Int32, excess: npt.NDArray[np.float64], least: float) -> Int64:
-    """int64 rows: of each place that adds ``least`` ns, the call that adds most, the first of several."""
-    _, of = np.unique(place, return_inverse=True)
-    adds = np.bincount(of, excess) >= max(least, 1.0)
-    rows = np.flatnonzero(adds[of])
-    order = rows[np.lexsort((rows, -excess[rows], of[rows]))]
-    return order[np.append(True, of[order][1:] != of[order][:-1])] if len(order) else order
+def _worst_of_places(place: Int32, excess: Float64, least: float) -> Int32:
+    """int32 rows: of each place that adds ``least`` ns, the call that adds most, the first of several."""
+    table = np.full(1 << max(4, (2 * len(place)).bit_length()), NONE, dtype=np.int32)
+    first, of = np.empty((2, len(place)), dtype=np.int32)
+    adds = np.empty(len(place), dtype=np.float64)
+    return first[: int(_worst(place, excess, max(least, 1.0), (table, first, of), adds))]
+
+
+@compiled
+def _worst(place: Int32, excess: Float64, least: float, room: tuple[Int32, Int32, Int32], adds: Float64) -> int:
+    """Write the worst calls into the second array of ``room``; returns how many. The others have no content, but for the first,
+    a hash table of places, all NONE and a power of two long.
+    """
+    table, first, of = room
+    mask, count = len(table) - 1, 0
+    for row in range(len(place)):
+        mixed = (int(place[row]) & 0xFFFFFFFF) * 0x1E3779B9
+        at = (mixed ^ (mixed >> 32)) & mask
+        while table[at] >= 0 and place[first[table[at]]] != place[row]:
+            at = (at + 1) & mask
+        if table[at] < 0:
+            table[at], first[count], adds[count] = count, row, 0.0
+            count += 1
+        number = table[at]
+        of[row] = number
+        adds[number] += excess[row]
+    for row in range(len(place)):
+        if excess[row] > excess[first[of[row]]]:
+            first[of[row]] = row
+    kept = 0
+    for number in range(count):
+        if adds[number] >= least:
+            first[kept] = first[number]
+            kept += 1
+    return kept

@@ -4,6 +4,7 @@ The paper's rule (section 4.2) knows no times; a step of fifty thousand calls of
 learned them. Here what is light goes first and merges come second, so that a longer vocabulary never makes more tokens.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -84,8 +85,33 @@ def _lighten(weight: Int64, parent: Int32, stop: Int32, least: int, of: Int32) -
 
 def inside(tree: Tree, light: Extents) -> Inside:
     """What the light pieces of ``tree`` hold."""
-    begin, rows = np.flatnonzero(light.piece), np.flatnonzero(~light.plain)
-    held = -light.of[begin] - begin.astype(np.int32)
-    parent, trace = tree.parent[rows], tree.trace
-    above = np.where(parent >= np.repeat(begin, held), rows - parent, 0).astype(np.int32)
-    return Inside(held, trace.names, trace.name[rows], trace.layer[rows], above)
+    trace, rows = tree.trace, len(tree)
+    held, name, above = (np.empty(rows, dtype=np.int32) for _ in range(3))
+    layer = np.empty(rows, dtype=np.uint8)
+    made = Inside(held, trace.names, name, layer, above)
+    pieces, size = _hidden(light.of, tree.parent, (trace.name, trace.layer), (held, name, above), layer)
+    return replace(
+        made, rows=held[:pieces].copy(), name=name[:size].copy(), layer=layer[:size].copy(), above=above[:size].copy()
+    )
+
+
+@compiled
+def _hidden(
+    of: Int32, parent: Int32, called: tuple[Int32, UInt8], made: tuple[Int32, Int32, Int32], layers: UInt8
+) -> tuple[int, int]:
+    """Fill the columns of :class:`Inside`; returns how many pieces and how many rows."""
+    held, name, above = made
+    pieces, size, row = 0, 0, 0
+    while row < len(of):
+        if of[row] > 0:
+            row += 1
+            continue
+        begin, end = row, -of[row]
+        for row in range(begin, end):
+            name[size], layers[size] = called[0][row], called[1][row]
+            above[size] = row - parent[row] if parent[row] >= begin else 0
+            size += 1
+        held[pieces] = end - begin
+        pieces += 1
+        row = end
+    return pieces, size

@@ -13,7 +13,7 @@ from teller_core.data.table import Int32, UInt8
 from teller_core.data.trace import Trace
 
 MOST_NAMES = 1 << 16
-MOST_TRACES = 16
+MOST_TRACES = 64
 """So many traces, with so many names together, are remembered besides the last one: the ranks of a capture are asked about in
 turn."""
 

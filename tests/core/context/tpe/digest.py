@@ -8,6 +8,8 @@ from dataclasses import fields
 import numpy as np
 
 from teller_core.context.tpe import reference, train
+from teller_core.context.tpe.columns import self_times
+from teller_core.context.tpe.guard import Normal, opened
 from teller_core.context.tpe.structural import decode, encode
 from tests.core.context.tpe.forests import NAMES, tree_of
 
@@ -30,16 +32,18 @@ def main() -> None:
     drawn = [rows_of(draw, 40) for _ in range(6)]
     trees = [tree_of(rows, [draw.randrange(1 << 40) for _ in rows]) for rows in drawn]
     given = train.samples(trees[:4])
-    vocabulary, stream = train.train(given, 64), reference.train(given, 24)
+    vocabulary, stream = train.learned(trees[:4], 64, share=16), reference.train(given, 24)
     digest = hashlib.sha256(vocabulary.text.encode() + repr(stream.merges).encode())
     for tree in trees:
-        opened = np.array([draw.random() < 0.1 for _ in range(len(tree))])
-        encoded = encode(tree, vocabulary, opened)
+        drawn_of = np.array([draw.random() for _ in range(len(tree))], dtype=np.float32)
+        normal = Normal(20 + 8 * drawn_of, 5 * drawn_of, tree.trace.name)
+        encoded = encode(tree, vocabulary, opened(tree, self_times(tree), normal))
         tables = (encoded.tokens, reference.encode(tree, stream))
         for column in (
             *(getattr(table, f.name) for table in tables for f in fields(table)),
             encoded.told,
             encoded.first,
+            *(getattr(encoded.inside, name) for name in ("rows", "name", "layer", "above")),
         ):
             digest.update(f"{column.dtype} {column.shape}".encode() + column.tobytes())
         digest.update(repr((encoded.unseen, decode(encoded, vocabulary))).encode())
