@@ -3,26 +3,21 @@
 Each question reads the rows and spans that its answer needs and leaves the rest where it is. All raise TellerError.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.context.dependencies import Met, StepSpans
-from teller_core.context.moments import Moment, blamed_step
-from teller_core.context.pages import slice_report, span_report
 from teller_core.data import losses
-from teller_core.data.assessment import Baselines, Candidates, StepExpectations
-from teller_core.data.capture import Absences, Collectives, Meetings, Pauses
+from teller_core.data.assessment import Baselines, StepExpectations
+from teller_core.data.capture import Absences, Collectives, Meetings
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.report import (
     CapturesReport,
     CompareReport,
     Metric,
     OperatorReport,
-    SliceReport,
     SlowReport,
     View,
     WhyReport,
@@ -30,6 +25,7 @@ from teller_core.data.report import (
 from teller_core.data.steps import StepWork
 from teller_core.data.table import take
 from teller_core.errors import InputError, UnknownName
+from teller_core.slices import SPAN_COLUMNS, problems_of, with_losses
 from teller_core.store.store import Store
 from teller_core.tell.callers import callers_say
 from teller_core.tell.cohorts import what_differs
@@ -46,14 +42,8 @@ from teller_core.tell.operator import explain_operator as operator_report
 from teller_core.tell.service import with_service
 from teller_core.tell.slow import slow_report
 
-TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
-HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
 SHORTEST_SLO_MS, LONGEST_SLO_MS = 1e-6, 1e12
 """From the nanosecond in which times are kept to thirty years, which still are int64 ns."""
-SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
-"""What explaining an operator needs of every span."""
-SLICE_COLUMNS = (*SPAN_COLUMNS, "link", "arg")
-"""And telling which event a stream waited for."""
 WINDOW_COLUMNS = (*SPAN_COLUMNS, "category", "arg")
 """What comparing what devices did needs."""
 MOST_WINDOWS, MOST_SPANS = 16, 4_000_000
@@ -93,7 +83,7 @@ def slow(
         report = _with_date(with_service(report, store.rows(found, Buckets), _readings(store, found)), store, found)
     if not page.total:
         report = _without_requests(report, store, found)
-    return _with_losses(report, losses.REQUESTS, _problems(store, found))
+    return with_losses(report, losses.REQUESTS, problems_of(store, found))
 
 
 def _with_date(report: SlowReport, store: Store, capture: str) -> SlowReport:
@@ -137,7 +127,7 @@ def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> S
         limit=limit,
         cursor=cursor,
     )
-    return _with_losses(report, losses.CLOCKS, _problems(store, capture))
+    return with_losses(report, losses.CLOCKS, problems_of(store, capture))
 
 
 def why(
@@ -167,40 +157,6 @@ def _check_promise(slo_ms: float | None) -> None:
         )
 
 
-def causal_slice(
-    store: Store, target: str, *, capture: str | None = None, rank: int | None = None, budget: int = 4000
-) -> SliceReport:
-    """What bears on ``target``: ``step 17``, ``request 42`` (its most blamed step), or a span's handle ``RANK:ROW``.
-
-    ``rank`` keeps one rank, by its position. ``budget``: tokens of the assistant that reads it.
-    """
-    found = store.resolve(capture)
-    if rank is not None and rank not in (traced := store.traced(found)):
-        has = (
-            f"traces were recorded of the positions {', '.join(map(str, traced[:16]))}"
-            if traced
-            else "none has a trace"
-        )
-        raise UnknownName("the rank", has, "Name one of these, or none" if traced else "Leave it out")
-    if handle := HANDLE.fullmatch(target.strip()):
-        return _span_slice(store, found, int(handle["rank"]), int(handle["row"]), budget)
-    parsed = TARGET.fullmatch(target.strip())
-    if parsed is None:
-        raise InputError(
-            "the target", "it is empty", "Name a request, a step as `step 17`, or a span's handle RANK:ROW"
-        )
-    if parsed["kind"] == "step":
-        return _step_slice(store, found, _step_number(parsed["name"]), rank, budget)
-    try:
-        number = store.request_number(found, parsed["name"])
-    except UnknownName as error:
-        if parsed["kind"]:
-            raise
-        raise UnknownName(error.what, error.why, f"{error.next_step}; a step is called as `step 17`") from None
-    step, note = _step_to_blame(store, found, number)
-    return _step_slice(store, found, step, rank, budget, request=number, note=note)
-
-
 def explain_operator(store: Store, name: str, *, capture: str | None = None) -> OperatorReport:
     """What the operator ``name`` is and how it does in the capture."""
     found = store.resolve(capture)
@@ -209,7 +165,7 @@ def explain_operator(store: Store, name: str, *, capture: str | None = None) -> 
     work = store.work(found)
     ranks = [] if not rows.baselines.name else [_rank_spans(store, found, rank, work) for rank in store.traced(found)]
     report = operator_report(name, baselines, ranks, capture=found, suggestions=rows.suggestions)
-    return _with_losses(report, losses.SPANS, _problems(store, found))
+    return with_losses(report, losses.SPANS, problems_of(store, found))
 
 
 def compare(store: Store, before: str, after: str, *, capture: str | None = None) -> CompareReport:
@@ -230,23 +186,11 @@ def compare(store: Store, before: str, after: str, *, capture: str | None = None
     return _with_both_losses(compare_requests(sides[0], sides[1]), store, one[0], other[0])
 
 
-Noted = TypeVar("Noted", SlowReport, SliceReport, OperatorReport)
-
-
-def _problems(store: Store, capture: str) -> Mapping[str, int]:
-    return store.report(capture).problems
-
-
-def _with_losses(report: Noted, bears: str, problems: Mapping[str, int]) -> Noted:
-    """``report`` with what was lost in reading that bears on it, behind its note."""
-    return report.model_copy(update={"note": losses.note(problems, {bears}, report.note)})
-
-
 def _with_both_losses(report: CompareReport, store: Store, before: str, after: str) -> CompareReport:
     """A comparison with what was lost in reading on each side: unequal losses make differences that there were not."""
     bears = {losses.SPANS, losses.REQUESTS, losses.STEPS}
-    sides = {"before": losses.note(_problems(store, before), bears)}
-    sides |= {"after": losses.note(_problems(store, after), bears)} if after != before else {}
+    sides = {"before": losses.note(problems_of(store, before), bears)}
+    sides |= {"after": losses.note(problems_of(store, after), bears)} if after != before else {}
     said = [f"{side}, {lost}" for side, lost in sides.items() if lost]
     return report.model_copy(update={"note": "; ".join([*filter(None, [report.note]), *said])})
 
@@ -296,85 +240,6 @@ def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | Non
     except UnknownName as error:
         why = f"one side names no request, and no single capture ({error.why})"
         raise UnknownName("compare", why, "List the requests with `slow`, the captures with `captures`") from None
-
-
-def _step_number(name: str) -> int:
-    if not name.isdecimal() or len(name) > 9:
-        raise InputError("the step", "a step is called by a number", "Take one from an answer, as `step 17`")
-    return int(name)
-
-
-def _step_to_blame(store: Store, capture: str, number: int) -> tuple[int, str]:
-    blamed = blamed_step(
-        number - 1,
-        store.requests(capture),
-        store.participation(capture),
-        store.steps(capture),
-        store.rows(capture, StepExpectations),
-    )
-    if blamed is None:
-        raise UnknownName(
-            "the request", "no step of a known time is known to have served it", "Ask `why` for what is known of it"
-        )
-    return blamed
-
-
-def _step_slice(
-    store: Store, capture: str, step: int, rank: int | None, budget: int, *, request: int | None = None, note: str = ""
-) -> SliceReport:
-    steps = store.steps(capture, step, step + 1)
-    if not len(steps.engine):
-        raise _no_such_step(store.report(capture).steps)
-    moment = Moment(
-        step=step,
-        steps=steps,
-        work=store.work(capture, step, step + 1),
-        participation=store.participation(capture, step, step + 1),
-        pauses=store.rows(capture, Pauses),
-    )
-    spans = _profiled(store, capture, moment.work, rank)
-    suspects = store.rows(capture, Candidates, "step", step, step + 1)
-    met = _met(store, capture, step) if len(spans) > 1 else None
-    report = slice_report(
-        moment, spans, suspects, capture=capture, budget=budget, text=shorten, met=met, request=request, note=note
-    )
-    return _with_losses(report, losses.SPANS, _problems(store, capture))
-
-
-def _met(store: Store, capture: str, step: int) -> Met:
-    """The collectives of one step, and the meetings that they were."""
-    calls = store.rows(capture, Collectives, "step", step, step + 1)
-    low, high = (int(calls.sequence.min()), int(calls.sequence.max()) + 1) if len(calls.sequence) else (0, 0)
-    return Met(calls, store.rows(capture, Meetings, low=low, high=high), low)
-
-
-def _no_such_step(steps: int) -> UnknownName:
-    if not steps:
-        return UnknownName("the step", "no steps were recorded in this capture", "Ask `slow` for what it tells instead")
-    last = f"its only step is step {steps - 1}" if steps == 1 else f"its steps are 0 to {steps - 1}"
-    return UnknownName("the step", f"the capture has no such step: {last}", "Name one of these")
-
-
-def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:
-    """The spans of a step on every rank with a profile, or on ``rank`` alone."""
-    rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
-    ranks = store.ranks(capture)
-    return [
-        StepSpans(at, low, store.tree_rows(capture, at, low, high, SLICE_COLUMNS), ranks[int(at)].shift)
-        for at, low, high in rows
-        if low >= 0 and rank in (None, at)
-    ]
-
-
-def _span_slice(store: Store, capture: str, rank: int, row: int, budget: int) -> SliceReport:
-    """The slice of one span and all below it."""
-    tree = store.subtree(capture, rank, row)
-    step = store.step_of(capture, rank, row)
-    low, high = (0, 0) if step is None else (step, step + 1)
-    suspects = store.rows(capture, Candidates, "step", low, high)
-    spans = StepSpans(rank, row, tree)
-    report = span_report(spans, suspects, capture=capture, step=step, budget=budget, text=shorten)
-    return _with_losses(report, losses.SPANS, _problems(store, capture))
 
 
 def _rank_spans(store: Store, capture: str, rank: int, work: StepWork) -> RankSpans:

@@ -95,6 +95,9 @@ def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
     cut.add_argument(
         "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
     )
+    cut.add_argument(
+        "--raw", action="store_true", help="the step as tokens of Trace Pair Encoding, whole, as a model is given it"
+    )
     explain = add("explain-op", "say what an operator is and does here", which)
     explain.add_argument("name", metavar="NAME", help="as a slice shows it: aten::mm, a kernel, a collective")
     compare = add("compare", "compare two requests or two captures", which)

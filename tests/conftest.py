@@ -29,6 +29,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 
 settings.register_profile("teller", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("teller")
@@ -184,6 +185,38 @@ def a_verdict(**changes: Any) -> WhyReport:
     return report.model_copy(update=changes)
 
 
+def some_tokens() -> TokensReport:
+    """A step of four spans as two tokens."""
+    rank = RankTokens(
+        rank=0,
+        events=4,
+        unseen=1,
+        opened=1,
+        symbol=[7, 9],
+        run=[1, 3],
+        parent=[-1, 0],
+        depth=[0, 1],
+        first=[40, 41],
+        spans=[1, 3],
+        name=["aten::mm", ""],
+        own_ns=[5_000_000, 3000],
+        largest_ns=[5_000_000, 2000],
+        largest=[40, 42],
+        start_ns=[0, 1000],
+    )
+    return TokensReport(
+        capture="ab" * 32,
+        step=17,
+        request=None,
+        vocabulary="cd" * 32,
+        learned_from="learned from 3 steps",
+        symbols=12,
+        used=[SymbolText(symbol=7, text="unknown operator 3"), SymbolText(symbol=9, text="light kernel")],
+        ranks=[rank],
+        note="",
+    )
+
+
 def a_slice(lines: int = 12) -> SliceReport:
     return SliceReport(
         capture=CAPTURE,
@@ -257,6 +290,7 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "slow": lambda store, *, limit, view, **_: a_table(limit) if view == "vertical" else a_side_by_side(limit),
         "why": lambda store, request, **_: a_verdict(),
         "causal_slice": lambda store, target, **_: a_slice(),
+        "tokens": lambda store, target, **_: some_tokens(),
         "explain_operator": lambda store, name, **_: an_operator(),
         "compare": lambda store, before, after, **_: a_comparison(),
     }
@@ -271,6 +305,7 @@ class Samples:
     finding = staticmethod(a_finding)
     verdict = staticmethod(a_verdict)
     slice = staticmethod(a_slice)
+    tokens = staticmethod(some_tokens)
     operator = staticmethod(an_operator)
     comparison = staticmethod(a_comparison)
     hostile = HOSTILE

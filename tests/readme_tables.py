@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from teller_core import cli
 from teller_core.calls import parser
-from teller_core.data import report, report_recording
+from teller_core.data import report, report_recording, report_tokens
 from teller_core.data.causes import causes as taxonomy
 from teller_core.data.losses import LOSSES
 from teller_core.ingest import catalog
@@ -27,6 +27,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "slow": report.SlowReport,
     "why": report.WhyReport,
     "slice": report.SliceReport,
+    "slice --raw": report_tokens.TokensReport,
     "explain-op": report.OperatorReport,
     "compare": report.CompareReport,
     "demo": report.DemoReport,

@@ -96,6 +96,10 @@ def _why(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 def _slice(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     target = " ".join(given.target)
+    if given.raw:
+        return _answer(
+            given, verbs, lambda loaded, store: loaded.tokens(store, target, capture=given.capture, rank=given.rank)
+        )
     return _answer(
         given,
         verbs,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         SlowReport,
         WhyReport,
     )
+    from teller_core.data.report_tokens import TokensReport
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class Verbs:
     slow: "Callable[..., SlowReport]"
     why: "Callable[..., WhyReport]"
     causal_slice: "Callable[..., SliceReport]"
+    tokens: "Callable[..., TokensReport]"
     explain_operator: "Callable[..., OperatorReport]"
     compare: "Callable[..., CompareReport]"
 
 
 def pipeline_verbs() -> Verbs:
     """The verbs of the core. Loading them takes a moment: call this when the first answer is wanted."""
-    from teller_core import answers
+    from teller_core import answers, slices
     from teller_core.store.store import Store
 
     return Verbs(
@@ -46,7 +48,8 @@ def pipeline_verbs() -> Verbs:
         list_captures=answers.list_captures,
         slow=answers.slow,
         why=answers.why,
-        causal_slice=answers.causal_slice,
+        causal_slice=slices.causal_slice,
+        tokens=slices.tokens,
         explain_operator=answers.explain_operator,
         compare=answers.compare,
     )

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from teller_core import answers
-from teller_core.answers import causal_slice, compare, slow, why
+from teller_core.answers import compare, slow, why
 from teller_core.errors import InputError, UnknownName
+from teller_core.slices import causal_slice
 from teller_core.store.store import Store
 from teller_core.tell.summary import capture_report
 from tests.core.store.made import assessment_of, capture_of, report_of, tree_of

@@ -15,6 +15,7 @@ import pytest
 from teller_core import cli
 from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
+from teller_core.data.report_tokens import TokensReport
 from teller_core.errors import UnknownName
 from teller_core.tell.progress import CLEAR
 
@@ -26,6 +27,7 @@ COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
     (["slow"], "table", reports.SlowReport),
     (["why", "42"], "verdict", reports.WhyReport),
     (["slice", "step", "17"], "slice", reports.SliceReport),
+    (["slice", "--raw", "step", "17"], "slice", TokensReport),
     (["explain-op", "aten::mm"], "operator", reports.OperatorReport),
     (["compare", "12", "42"], "comparison", reports.CompareReport),
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teller_core import answers
+from teller_core import answers, slices
 from teller_core.cli import main
 from teller_core.data.report import CaptureReport
 from teller_core.pipeline import import_paths
@@ -85,7 +85,7 @@ def test_slices_operators_lists_and_comparisons_say_it_in_their_notes(
 ) -> None:
     store, whole, report = stored
     notes = [
-        answers.causal_slice(store, "step 3", capture=report.id).note,
+        slices.causal_slice(store, "step 3", capture=report.id).note,
         answers.explain_operator(store, "aten::mm", capture=report.id).note,
         answers.compare(store, whole.id, report.id).note,
         answers.compare(store, "1", "2", capture=report.id).note,
@@ -93,4 +93,4 @@ def test_slices_operators_lists_and_comparisons_say_it_in_their_notes(
     assert all(DROPPED in note and BROKEN in note for note in notes)
     assert "after, lost in reading" in notes[2]
     assert BROKEN in answers.slow(store, capture=report.id).note
-    assert "lost in reading" not in answers.causal_slice(store, "step 3", capture=whole.id).note
+    assert "lost in reading" not in slices.causal_slice(store, "step 3", capture=whole.id).note

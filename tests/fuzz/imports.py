@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from teller_core import answers
+from teller_core import answers, slices
 from teller_core.errors import TellerError
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
@@ -79,7 +79,7 @@ def _ask(store: Store, capture: str) -> None:
         report = answers.why(store, str(row[0]), capture=capture)
         json.loads(report.model_dump_json())
         with suppress(TellerError):
-            answers.causal_slice(store, f"request {row[0]}", capture=capture).model_dump_json()
+            slices.causal_slice(store, f"request {row[0]}", capture=capture).model_dump_json()
     for name in ("aten::mm", "step"):
         with suppress(TellerError):
             answers.explain_operator(store, name, capture=capture).model_dump_json()

@@ -25,12 +25,13 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from teller_core.answers import causal_slice, slow, why
+from teller_core.answers import slow, why
 from teller_core.collect.bundle import Service, record
 from teller_core.data.report import CaptureReport
 from teller_core.lab import load
 from teller_core.lab.model import tiny_model
 from teller_core.pipeline import import_paths
+from teller_core.slices import causal_slice
 from teller_core.store.store import Store
 from tests.studies.engines import ENVIRONMENT, free_port, nothing, say
 

@@ -1,6 +1,7 @@
 """The vocabulary of Trace Pair Encoding: words, places for unknown ones, and merges, as one text file with its hash.
 
     teller-tpe 2
+    learned from 3 recordings
     light 200
     buckets 4
     words 2
@@ -31,6 +32,8 @@ from teller_core.errors import FormatError
 HEAD = "teller-tpe 2"
 KINDS = {"absorb": ABSORB, "extend": EXTEND, "join": JOIN}
 MOST_BYTES = 4 << 20
+LONGEST = 400
+"""Characters of what a symbol stands for: later merges hold thousands of calls."""
 Merge = tuple[int, int, int]
 
 
@@ -44,6 +47,8 @@ class Vocabulary:
     buckets: int
     merges: tuple[Merge, ...]
     share: int = 0
+    origin: str = "learned from nothing"
+    """One line: what it was learned from."""
 
     @property
     def base(self) -> int:
@@ -83,10 +88,32 @@ class Vocabulary:
         return replace(self, merges=self.merges[: max(0, size - self.base)])
 
     @cached_property
+    def texts(self) -> list[str]:
+        """What each symbol stands for, in words."""
+        unknown = [f"unknown {layer} {i}" for layer in LAYERS for i in range(self.buckets)]
+        shown = [*(text.partition(" ")[2] for text in self.words), *unknown, *(f"light {layer}" for layer in LAYERS)]
+
+        def label(number: int) -> str:
+            return f"[{shown[number >> 1]}]+" if number & 1 else shown[number >> 1]
+
+        for kind, left, right in self.merges:
+            one, other = label(left), label(right)
+            text = f"{one} {other}" if kind == JOIN else f"{one}({other})" if kind == ABSORB else f"{one}({other} ...)"
+            shown.append(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
+        return shown
+
+    @cached_property
     def text(self) -> str:
         """The file, but for its last line."""
         kinds = {number: name for name, number in KINDS.items()}
-        lines = [HEAD, f"light {self.share}", f"buckets {self.buckets}", f"words {len(self.words)}", *self.words]
+        lines = [
+            HEAD,
+            self.origin,
+            f"light {self.share}",
+            f"buckets {self.buckets}",
+            f"words {len(self.words)}",
+            *self.words,
+        ]
         lines += [f"merges {len(self.merges)}", *(f"{kinds[k]} {a} {b}" for k, a, b in self.merges)]
         return "\n".join(lines) + "\n"
 
@@ -123,24 +150,11 @@ def load(path: Path) -> Vocabulary:
 def _parsed(lines: list[str]) -> Vocabulary:
     if lines[0] != HEAD:
         raise ValueError("no vocabulary")
-    share, buckets, words = (int(line.partition(" ")[2]) for line in lines[1:4])
-    merges = tuple((KINDS[k], int(a), int(b)) for k, a, b in (line.split(" ") for line in lines[5 + words :]))
-    return Vocabulary(tuple(lines[4 : 4 + words]), buckets, merges, share)
+    share, buckets, words = (int(line.partition(" ")[2]) for line in lines[2:5])
+    merges = tuple((KINDS[k], int(a), int(b)) for k, a, b in (line.split(" ") for line in lines[6 + words :]))
+    return Vocabulary(tuple(lines[5 : 5 + words]), buckets, merges, share, lines[1])
 
 
 def described(vocabulary: Vocabulary) -> str:
     """One line a symbol: what it stands for. ``a(b c)``: b and c below a; ``a(b ...)``: more may hang there; ``[a]+``: a run."""
-    lines = list(vocabulary.words)
-    lines += [f"unknown {layer} {i}" for layer in LAYERS for i in range(vocabulary.buckets)]
-    lines += [f"light {layer}" for layer in LAYERS]
-    shown = [line.partition(" ")[2] if at < len(vocabulary.words) else line for at, line in enumerate(lines)]
-
-    def label(number: int) -> str:
-        return f"[{shown[number >> 1]}]+" if number & 1 else shown[number >> 1]
-
-    for kind, left, right in vocabulary.merges:
-        one, other = label(left), label(right)
-        text = f"{one} {other}" if kind == JOIN else f"{one}({other})" if kind == ABSORB else f"{one}({other} ...)"
-        shown.append(text if len(text) <= 400 else f"{text[:397]}...")
-        lines.append(shown[-1])
-    return "".join(f"{at}\t{line}\n" for at, line in enumerate(lines))
+    return "".join(f"{at}\t{line}\n" for at, line in enumerate(vocabulary.texts))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teller_core import answers
+from teller_core import answers, slices
 from teller_core.data.capture import GRAPH_CAPTURE, Joined
 from teller_core.data.records import FileRead, Recording
 from teller_core.data.replays import captured_rows, replayed_kernels, replays_note
@@ -310,7 +310,7 @@ def test_a_real_capture_is_told_with_its_coverage_in_every_answer(tmp_path: Path
     with Store.open(tmp_path / "db") as store:
         (report,) = import_paths([REAL], store).captures
         (joined,) = report.joined
-        shown = answers.causal_slice(store, "step 0")
+        shown = slices.causal_slice(store, "step 0")
         kernel = answers.explain_operator(store, "kernel_unified_attention_2d")
         operator = answers.explain_operator(store, "vllm::unified_attention_with_output")
     assert (joined.name, joined.matched, joined.of, joined.launches, joined.by_name) == (

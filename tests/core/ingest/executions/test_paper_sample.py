@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from teller_core import answers
+from teller_core import answers, slices
 from teller_core.data.report import CaptureReport
 from teller_core.ingest.executions import paper_sample
 from teller_core.ingest.found import Place
@@ -70,7 +70,7 @@ def test_a_folder_becomes_steps_with_their_requests(tmp_path: Path) -> None:
         assert {file.format: file.events_other.get("label", 0) for file in report.files} == {
             "paper_sample": 2, "paper_label": 3, "engine_log": 0
         }  # fmt: skip
-        lines = answers.causal_slice(store, "step 3").lines
+        lines = slices.causal_slice(store, "step 3").lines
     named = [line.text for line in lines if line.layer in ("engine", "operator", "runtime", "kernel")]
     assert named[-5:] == ["step_execute_model", "torch.linear", "aten::mm", "cudaLaunchKernel", "gemm"]
 

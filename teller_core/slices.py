@@ -1,0 +1,243 @@
+"""What people ask of a step or a span: what bears on it, within a budget, and its tokens of Trace Pair Encoding.
+
+Each question reads the rows and spans that its answer needs and leaves the rest where it is. All raise TellerError.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from teller_core.context.dependencies import Met, StepSpans
+from teller_core.context.moments import Moment, blamed_step
+from teller_core.context.pages import slice_report, span_report
+from teller_core.data import losses
+from teller_core.data.assessment import Candidates, StepExpectations
+from teller_core.data.capture import Collectives, Meetings, Pauses
+from teller_core.data.report import OperatorReport, SliceReport, SlowReport
+from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
+from teller_core.data.steps import StepWork
+from teller_core.data.table import Int32
+from teller_core.errors import InputError, UnknownName
+from teller_core.store.store import Store
+from teller_core.tell.names import shorten
+
+if TYPE_CHECKING:
+    from teller_core.context.tpe.vocabulary import Vocabulary
+
+TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
+HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
+SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
+"""What explaining an operator needs of every span."""
+SLICE_COLUMNS = (*SPAN_COLUMNS, "link", "arg")
+"""And telling which event a stream waited for."""
+Noted = TypeVar("Noted", SlowReport, SliceReport, OperatorReport)
+
+
+def causal_slice(
+    store: Store, target: str, *, capture: str | None = None, rank: int | None = None, budget: int = 4000
+) -> SliceReport:
+    """What bears on ``target``: ``step 17``, ``request 42`` (its most blamed step), or a span's handle ``RANK:ROW``.
+
+    ``rank`` keeps one rank, by its position. ``budget``: tokens of the assistant that reads it.
+    """
+    aim = _aim(store, target, capture, rank)
+    if aim.span is not None:
+        return _span_slice(store, aim.capture, *aim.span, budget)
+    return _step_slice(store, aim, rank, budget)
+
+
+def tokens(store: Store, target: str, *, capture: str | None = None, rank: int | None = None) -> TokensReport:
+    """The step that ``target`` names, as for :func:`causal_slice`, as tokens of Trace Pair Encoding on every rank with a profile,
+    or on ``rank`` alone. What was suspected when it was imported, and what takes a share of the step that can be felt, is a
+    token of its own.
+    """
+    from teller_core.context.tpe.default import default  # compiled code: slices for people do without
+
+    aim = _aim(store, target, capture, rank)
+    if aim.span is not None:
+        raise InputError("the target", "tokens are of whole steps", "Name a request, or a step as `step 17`")
+    work = store.work(aim.capture, aim.step, aim.step + 1)
+    spans = _profiled(store, aim.capture, work, rank)
+    if not len(store.steps(aim.capture, aim.step, aim.step + 1).engine):
+        raise _no_such_step(store.report(aim.capture).steps)
+    suspects = store.rows(aim.capture, Candidates, "step", aim.step, aim.step + 1)
+    vocabulary = default()
+    made = [_rank_tokens(each, suspects.row[suspects.rank == each.rank], vocabulary) for each in spans]
+    used = sorted({symbol for each in made for symbol in each.symbol})
+    note = "" if made else "no profile overlaps this step: it has no spans to make tokens of"
+    return TokensReport(
+        capture=aim.capture,
+        step=aim.step,
+        request=aim.request,
+        vocabulary=vocabulary.hash,
+        learned_from=vocabulary.origin,
+        symbols=len(vocabulary),
+        used=[SymbolText(symbol=each, text=shorten(vocabulary.texts[each])) for each in used],
+        ranks=made,
+        note="; ".join(filter(None, [aim.note, note])),
+    )
+
+
+def _rank_tokens(spans: StepSpans, suspects: Int32, vocabulary: "Vocabulary") -> RankTokens:
+    from teller_core.context.tpe.guard import opened
+    from teller_core.context.tpe.structural import encode
+
+    tree, first = spans.tree, spans.first
+    kept = opened(tree, tree.self_time())
+    mine = suspects - first
+    kept[mine[(mine >= 0) & (mine < len(tree))]] = True
+    encoded = encode(tree, vocabulary, kept)
+    made = encoded.tokens
+    return RankTokens(
+        rank=spans.rank,
+        events=len(tree),
+        unseen=len(encoded.unseen),
+        opened=int(kept.sum()),
+        symbol=made.symbol.tolist(),
+        run=made.run.tolist(),
+        parent=made.parent.tolist(),
+        depth=made.depth.tolist(),
+        first=(made.low + first).tolist(),
+        spans=(made.high - made.low).tolist(),
+        name=[
+            shorten(tree.trace.names[int(tree.trace.name[low])]) if high - low == 1 else ""
+            for low, high in zip(made.low.tolist(), made.high.tolist(), strict=True)
+        ],
+        own_ns=made.own.tolist(),
+        largest_ns=made.largest.tolist(),
+        largest=(made.where + first).tolist(),
+        start_ns=made.start.tolist(),
+    )
+
+
+class _Aim(NamedTuple):
+    """What a target names: a step, for a request where it named one, and why that step; or a span as (rank, row)."""
+
+    capture: str
+    step: int = 0
+    request: int | None = None
+    note: str = ""
+    span: tuple[int, int] | None = None
+
+
+def _aim(store: Store, target: str, capture: str | None, rank: int | None) -> _Aim:
+    found = store.resolve(capture)
+    if rank is not None and rank not in (traced := store.traced(found)):
+        has = (
+            f"traces were recorded of the positions {', '.join(map(str, traced[:16]))}"
+            if traced
+            else "none has a trace"
+        )
+        raise UnknownName("the rank", has, "Name one of these, or none" if traced else "Leave it out")
+    if handle := HANDLE.fullmatch(target.strip()):
+        return _Aim(found, span=(int(handle["rank"]), int(handle["row"])))
+    parsed = TARGET.fullmatch(target.strip())
+    if parsed is None:
+        raise InputError(
+            "the target", "it is empty", "Name a request, a step as `step 17`, or a span's handle RANK:ROW"
+        )
+    if parsed["kind"] == "step":
+        return _Aim(found, _step_number(parsed["name"]))
+    try:
+        number = store.request_number(found, parsed["name"])
+    except UnknownName as error:
+        if parsed["kind"]:
+            raise
+        raise UnknownName(error.what, error.why, f"{error.next_step}; a step is called as `step 17`") from None
+    step, note = _step_to_blame(store, found, number)
+    return _Aim(found, step, number, note)
+
+
+def _step_slice(store: Store, aim: _Aim, rank: int | None, budget: int) -> SliceReport:
+    capture, step = aim.capture, aim.step
+    steps = store.steps(capture, step, step + 1)
+    if not len(steps.engine):
+        raise _no_such_step(store.report(capture).steps)
+    moment = Moment(
+        step=step,
+        steps=steps,
+        work=store.work(capture, step, step + 1),
+        participation=store.participation(capture, step, step + 1),
+        pauses=store.rows(capture, Pauses),
+    )
+    spans = _profiled(store, capture, moment.work, rank)
+    suspects = store.rows(capture, Candidates, "step", step, step + 1)
+    met = _met(store, capture, step) if len(spans) > 1 else None
+    report = slice_report(
+        moment,
+        spans,
+        suspects,
+        capture=capture,
+        budget=budget,
+        text=shorten,
+        met=met,
+        request=aim.request,
+        note=aim.note,
+    )
+    return with_losses(report, losses.SPANS, problems_of(store, capture))
+
+
+def _span_slice(store: Store, capture: str, rank: int, row: int, budget: int) -> SliceReport:
+    """The slice of one span and all below it."""
+    tree = store.subtree(capture, rank, row)
+    step = store.step_of(capture, rank, row)
+    low, high = (0, 0) if step is None else (step, step + 1)
+    suspects = store.rows(capture, Candidates, "step", low, high)
+    spans = StepSpans(rank, row, tree)
+    report = span_report(spans, suspects, capture=capture, step=step, budget=budget, text=shorten)
+    return with_losses(report, losses.SPANS, problems_of(store, capture))
+
+
+def _step_to_blame(store: Store, capture: str, number: int) -> tuple[int, str]:
+    blamed = blamed_step(
+        number - 1,
+        store.requests(capture),
+        store.participation(capture),
+        store.steps(capture),
+        store.rows(capture, StepExpectations),
+    )
+    if blamed is None:
+        raise UnknownName(
+            "the request", "no step of a known time is known to have served it", "Ask `why` for what is known of it"
+        )
+    return blamed
+
+
+def _step_number(name: str) -> int:
+    if not name.isdecimal() or len(name) > 9:
+        raise InputError("the step", "a step is called by a number", "Take one from an answer, as `step 17`")
+    return int(name)
+
+
+def _met(store: Store, capture: str, step: int) -> Met:
+    """The collectives of one step, and the meetings that they were."""
+    calls = store.rows(capture, Collectives, "step", step, step + 1)
+    low, high = (int(calls.sequence.min()), int(calls.sequence.max()) + 1) if len(calls.sequence) else (0, 0)
+    return Met(calls, store.rows(capture, Meetings, low=low, high=high), low)
+
+
+def _no_such_step(steps: int) -> UnknownName:
+    if not steps:
+        return UnknownName("the step", "no steps were recorded in this capture", "Ask `slow` for what it tells instead")
+    last = f"its only step is step {steps - 1}" if steps == 1 else f"its steps are 0 to {steps - 1}"
+    return UnknownName("the step", f"the capture has no such step: {last}", "Name one of these")
+
+
+def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:
+    """The spans of a step on every rank with a profile, or on ``rank`` alone."""
+    rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
+    ranks = store.ranks(capture)
+    return [
+        StepSpans(at, low, store.tree_rows(capture, at, low, high, SLICE_COLUMNS), ranks[int(at)].shift)
+        for at, low, high in rows
+        if low >= 0 and rank in (None, at)
+    ]
+
+
+def problems_of(store: Store, capture: str) -> Mapping[str, int]:
+    return store.report(capture).problems
+
+
+def with_losses(report: Noted, bears: str, problems: Mapping[str, int]) -> Noted:
+    """``report`` with what was lost in reading that bears on it, behind its note."""
+    return report.model_copy(update={"note": losses.note(problems, {bears}, report.note)})
