@@ -93,6 +93,9 @@ def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
         help="how much to show, in tokens of an assistant (default: 4000, some 50 lines)",
     )
     cut.add_argument(
+        "--nodes", type=count, metavar="N", help="the most lines of spans (default: what the budget allows)"
+    )
+    cut.add_argument(
         "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
     )
     cut.add_argument(

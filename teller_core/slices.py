@@ -34,16 +34,23 @@ Noted = TypeVar("Noted", SlowReport, SliceReport, OperatorReport)
 
 
 def causal_slice(
-    store: Store, target: str, *, capture: str | None = None, rank: int | None = None, budget: int = 4000
+    store: Store,
+    target: str,
+    *,
+    capture: str | None = None,
+    rank: int | None = None,
+    budget: int = 4000,
+    nodes: int | None = None,
 ) -> SliceReport:
     """What bears on ``target``: ``step 17``, ``request 42`` (its most blamed step), or a span's handle ``RANK:ROW``.
 
-    ``rank`` keeps one rank, by its position. ``budget``: tokens of the assistant that reads it.
+    ``rank`` keeps one rank, by its position. ``budget``: tokens of the assistant that reads it; ``nodes``: the most lines of
+    spans, by default what the budget allows.
     """
     aim = _aim(store, target, capture, rank)
     if aim.span is not None:
-        return _span_slice(store, aim.capture, *aim.span, budget)
-    return _step_slice(store, aim, rank, budget)
+        return _span_slice(store, aim.capture, aim.span, budget, nodes)
+    return _step_slice(store, aim, rank, budget, nodes)
 
 
 def tokens(store: Store, target: str, *, capture: str | None = None, rank: int | None = None) -> TokensReport:
@@ -148,7 +155,7 @@ def _aim(store: Store, target: str, capture: str | None, rank: int | None) -> _A
     return _Aim(found, step, number, note)
 
 
-def _step_slice(store: Store, aim: _Aim, rank: int | None, budget: int) -> SliceReport:
+def _step_slice(store: Store, aim: _Aim, rank: int | None, budget: int, nodes: int | None) -> SliceReport:
     capture, step = aim.capture, aim.step
     steps = store.steps(capture, step, step + 1)
     if not len(steps.engine):
@@ -170,6 +177,7 @@ def _step_slice(store: Store, aim: _Aim, rank: int | None, budget: int) -> Slice
         capture=capture,
         budget=budget,
         text=shorten,
+        nodes=nodes,
         met=met,
         request=aim.request,
         note=aim.note,
@@ -177,14 +185,15 @@ def _step_slice(store: Store, aim: _Aim, rank: int | None, budget: int) -> Slice
     return with_losses(report, losses.SPANS, problems_of(store, capture))
 
 
-def _span_slice(store: Store, capture: str, rank: int, row: int, budget: int) -> SliceReport:
-    """The slice of one span and all below it."""
+def _span_slice(store: Store, capture: str, span: tuple[int, int], budget: int, nodes: int | None) -> SliceReport:
+    """The slice of one span, as (rank, row), and all below it."""
+    rank, row = span
     tree = store.subtree(capture, rank, row)
     step = store.step_of(capture, rank, row)
     low, high = (0, 0) if step is None else (step, step + 1)
     suspects = store.rows(capture, Candidates, "step", low, high)
     spans = StepSpans(rank, row, tree)
-    report = span_report(spans, suspects, capture=capture, step=step, budget=budget, text=shorten)
+    report = span_report(spans, suspects, capture=capture, step=step, budget=budget, text=shorten, nodes=nodes)
     return with_losses(report, losses.SPANS, problems_of(store, capture))
 
 

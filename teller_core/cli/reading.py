@@ -104,7 +104,7 @@ def _slice(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         given,
         verbs,
         lambda loaded, store: loaded.causal_slice(
-            store, target, capture=given.capture, rank=given.rank, budget=given.budget
+            store, target, capture=given.capture, rank=given.rank, budget=given.budget, nodes=given.nodes
         ),
     )
 

@@ -86,12 +86,17 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         compare=note("compare", samples.comparison()),
     )
     slow = "slow --metric ttft --limit 5 --cursor x --slo-ms 200 --capture 3f2a"
-    for line in (slow, "why 42 --metric tpot", "slice request 42 --budget 900 --rank 1", "compare 12 42 --capture 3f"):
+    for line in (
+        slow,
+        "why 42 --metric tpot",
+        "slice request 42 --budget 900 --rank 1 --nodes 30",
+        "compare 12 42 --capture 3f",
+    ):
         assert cli.main(line.split(), lambda: made) == 0
     assert asked == [
         ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x", "view": "vertical"}),
         ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None}),
-        ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900}),
+        ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900, "nodes": 30}),
         ("compare", "12", "42", {"capture": "3f"}),
     ]
 
