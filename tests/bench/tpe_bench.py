@@ -32,7 +32,7 @@ import numpy as np
 from teller_core.context.tpe.columns import self_times
 from teller_core.context.tpe.guard import opened
 from teller_core.context.tpe.structural import encode
-from teller_core.context.tpe.train import LEAST_COUNT, learned
+from teller_core.context.tpe.train import LEAST_COUNT, learned, samples, train
 from teller_core.context.tpe.vocabulary import Vocabulary, load
 from teller_core.context.tpe.words import words
 from teller_core.data.tree import Tree
@@ -43,6 +43,8 @@ from tests.bench.tpe_study import Step, steps_of
 
 BASE = "sglang_rocm_qwen3_8b_extend/extend.json.gz"
 UNKNOWN = "\0"
+LONG_SIZE = 1024
+"""Symbols of what is learned from a long tree."""
 
 
 def strings(trees: list[Tree]) -> list[str]:
@@ -125,14 +127,31 @@ def compare(steps: list[Step], size: int, rounds: int) -> Vocabulary:
 
 
 def long(path: Path, vocabulary: Vocabulary, rounds: int) -> None:
-    """Print what encoding a whole trace as one tree costs in this process, and its memory."""
+    """Print what encoding a whole trace as one tree costs in this process, learning from it, and its memory."""
     tree = nest(kineto.read(path))
-    encode(tree.subtree(0), vocabulary)
-    made = encode(tree, vocabulary)
+    tokens = len(encode(tree, vocabulary).tokens)
     best = min(cost(lambda: encode(tree, vocabulary, opened(tree, self_times(tree)))) for _ in range(rounds))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"one tree of {len(tree):,} spans: {best:.2f} s, {1e9 * best / len(tree):.0f} ns a span, ", end="")
-    print(f"{len(made.tokens):,} tokens; peak of the process, reading included: {peak:,.0f} MB", flush=True)
+    print(
+        f"one tree of {len(tree):,} spans: {best:.2f} s, {1e9 * best / len(tree):.0f} ns a span, {tokens:,} tokens; ",
+        end="",
+    )
+    print(f"peak of the process, reading included: {peak():,.0f} MB")
+    began = time.process_time()
+    whole = train(samples([tree]), LONG_SIZE)
+    learning = time.process_time() - began
+    print(
+        f"  training, nothing light: {learning:.2f} s, {1e9 * learning / len(tree):.0f} ns a span; peak {peak():,.0f} MB"
+    )
+    tokens = len(encode(tree, whole).tokens)
+    best = min(cost(lambda: encode(tree, whole)) for _ in range(rounds))
+    print(
+        f"  nothing light: {best:.2f} s, {1e9 * best / len(tree):.0f} ns a span, {tokens:,} tokens; peak {peak():,.0f} MB"
+    )
+
+
+def peak() -> float:
+    """MB that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:

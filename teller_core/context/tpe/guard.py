@@ -41,14 +41,21 @@ def opened(tree: Tree, own: Int64, normal: Normal | None = None, felt: float = M
     ``normal`` only what takes a ``felt`` share of the step stays open.
     """
     least = felt * extent_of(tree.trace)
-    out = own >= max(least, 1.0)
     if normal is None or not len(tree):
-        return out
-    known = ~np.isnan(normal.residual)
-    excess = np.where(known, own - np.exp(normal.log.astype(np.float64)), 0.0)
-    out |= known & (normal.residual >= SURPRISING) & (excess >= ALONE * least)
+        return own >= max(least, 1.0)
+    out, excess = np.empty(len(tree), dtype=np.bool_), np.exp(normal.log, dtype=np.float64)
+    _open(own, normal.residual, (max(least, 1.0), SURPRISING, ALONE * least), excess, out)
     out[_worst_of_places(normal.place, excess, least)] = True
     return out
+
+
+@compiled
+def _open(own: Int64, residual: Float32, least: tuple[float, float, float], excess: Float64, out: Mask) -> None:
+    """Fill ``out`` by what each row takes, or surprises by and adds; ``excess``: what is normal before, what it adds after."""
+    takes, surprises, adds = least
+    for row in range(len(own)):
+        excess[row] = 0.0 if np.isnan(residual[row]) else own[row] - excess[row]
+        out[row] = own[row] >= takes or (residual[row] >= surprises and excess[row] >= adds)
 
 
 def _worst_of_places(place: Int32, excess: Float64, least: float) -> Int32:

@@ -31,8 +31,9 @@ def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> En
     shut = np.zeros(len(tree), dtype=np.uint8) if opened is None else opened.astype(np.uint8)
     light = extents(tree, own, shut, vocabulary.share)
     symbol = vocabulary.symbols.of(tree.trace)
-    unseen = _unseen(tree.trace, light.plain & (symbol >= len(vocabulary.words)))
-    symbol[light.piece] = vocabulary.light + tree.trace.layer[light.piece].astype(np.int32)
+    unseen = _unseen(tree.trace, np.flatnonzero(light.plain & (symbol >= len(vocabulary.words))))
+    pieces_at = np.flatnonzero(light.piece)
+    symbol[pieces_at] = vocabulary.light + tree.trace.layer[pieces_at].astype(np.int32)
     forest = planted(symbol, tree.parent, tree.stop, vocabulary.pairs, extent=light.of, shut=shut)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(vocabulary.merges), vocabulary.base, np.empty(2 * len(symbol), dtype=np.int32))
@@ -40,7 +41,7 @@ def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> En
     return Encoded(tokens, told, first, unseen, inside(tree, light), vocabulary.hash)
 
 
-def _unseen(trace: Trace, strange: Mask) -> list[str]:
+def _unseen(trace: Trace, strange: npt.NDArray[np.intp]) -> list[str]:
     called = zip(trace.name[strange].tolist(), trace.layer[strange].tolist(), strict=True)
     return [word(str(trace.names[name]), layer) for name, layer in called]
 
