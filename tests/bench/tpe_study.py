@@ -3,7 +3,7 @@
     python tests/bench/tpe_study.py --traces DIR --captures DIR [--plot FILE.svg] [--choose]
 
 ``--traces`` holds folders of Kineto traces, one a producer, ``--captures`` recordings of this project. Vocabularies are learned
-from the steps of some producers; everything is measured on steps of the others (HELD_OUT), which nothing was chosen by. A
+from the steps of some producers; everything is measured on steps of the others (HELD_OUT), by which no number was chosen. A
 slow operator is made: its call takes K times as long, whoever comes after it begins that much later, and who called it waits.
 It is *visible* if it is a token of its own. ``adds``: what share of its step it adds at least. ``--choose`` instead shows what
 the share that is light was chosen by: how much the steps of each training producer shrink if only the others are learned from.
