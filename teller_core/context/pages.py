@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from teller_core.context.dependencies import Met, StepSpans
 from teller_core.context.moments import Moment, moment_lines
 from teller_core.context.relevance import Bearing
-from teller_core.context.sides import Late, lasted, side_by_side
+from teller_core.context.sides import Late, side_by_side
 from teller_core.context.slicing import Cut, Room, causal_slice, price
 from teller_core.data.assessment import Candidates
 from teller_core.data.replays import replays_note
@@ -114,18 +114,22 @@ def _order(
     """
     suspected = set(found.rank.tolist())
     if not suspected & {mine.rank for mine in spans} and spans:
-        suspected = {max(spans, key=lasted).rank}
+        suspected = {max(spans, key=_lasted).rank}
     first = sorted(
         (mine for mine in spans if mine.rank in suspected | wanted),
-        key=lambda mine: (mine.rank not in suspected, -lasted(mine)),
+        key=lambda mine: (mine.rank not in suspected, -_lasted(mine)),
     )
-    others = sorted((mine for mine in spans if mine.rank not in suspected | wanted), key=lasted, reverse=True)
+    others = sorted((mine for mine in spans if mine.rank not in suspected | wanted), key=_lasted, reverse=True)
     seen = min(len(first), max(1, tokens // LEAST_ROOM))
     beside = min(len(others), int(tokens * (1 - SUSPECTED_SHARE)) // LEAST_ROOM)
     enough = beside * OTHER * SUSPECTED_SHARE / (1 - SUSPECTED_SHARE) / max(seen, 1)
     order = [(mine, max(SUSPECTED, enough)) for mine in first[:seen]]
     order += [(mine, OTHER) for mine in sorted(others[:beside], key=lambda mine: mine.rank)]
     return order + [(mine, 0.0) for mine in (*first[seen:], *others[beside:])]
+
+
+def _lasted(mine: StepSpans) -> int:
+    return mine.tree.trace.lasted
 
 
 def _share(order: Sequence[tuple[StepSpans, float]]) -> float:

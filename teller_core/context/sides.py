@@ -54,7 +54,7 @@ def side_by_side(spans: Sequence[StepSpans], found: Candidates, met: Met | None,
     rows = int(first[-1])
     between = across(spans, met) if met is not None else joined([])
     wait = _waits(spans, met, rows)
-    long = _longest(between, wait, LONG_WAIT * max((lasted(mine) for mine in spans), default=0))
+    long = _longest(between, wait, LONG_WAIT * max((mine.tree.trace.lasted for mine in spans), default=0))
     if not chosen and not len(long):
         nothing = Bearing(np.zeros(rows), np.zeros(rows, dtype=np.bool_))
         return Sides(_parted(nothing, first), frozenset(), [])
@@ -125,9 +125,3 @@ def _parted(bears: Bearing, first: npt.NDArray[np.integer]) -> list[Bearing]:
     """``bears`` for the rows of each rank."""
     ends = zip(first[:-1].tolist(), first[1:].tolist(), strict=True)
     return [Bearing(bears.value[low:high], bears.paired[low:high]) for low, high in ends]
-
-
-def lasted(mine: StepSpans) -> int:
-    """ns from the first to the last of its rows."""
-    trace = mine.tree.trace
-    return int(np.max(trace.end) - np.min(trace.start)) if len(trace) else 0

@@ -127,8 +127,7 @@ def own_bearing(tree: Tree, candidates: list[int], rule: Rule = RULE) -> Bearing
 
 def least_time(tree: Tree) -> int:
     """ns: what takes less, or waits for less, tells nothing about these rows."""
-    trace = tree.trace
-    return max(1, int(LEAST_SHARE * (int(trace.end.max()) - int(trace.start.min())))) if len(trace) else 1
+    return max(1, int(LEAST_SHARE * tree.trace.lasted))
 
 
 class _Page:

@@ -97,6 +97,11 @@ class Trace:
         return self.start + self.dur
 
     @property
+    def lasted(self) -> int:
+        """ns from the first start to the last end, 0 where there is no event."""
+        return int(self.end.max()) - int(self.start.min()) if len(self) else 0
+
+    @property
     def on_device(self) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """bool: the event ran on a device stream, not on a host thread."""
         device = np.array([lane.device for lane in self.lanes], dtype=np.bool_)

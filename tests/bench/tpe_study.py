@@ -124,10 +124,9 @@ def slow_operators(steps: Sequence[Step]) -> list[Slow]:
     for step in steps:
         own = step.tree.self_time()
         work = np.isin(step.tree.trace.layer, np.array(WORK, dtype=np.uint8))
-        lasted = int(step.tree.trace.end.max() - step.tree.trace.start.min())
         for adds in ADDS:
             for times in SLOWER:
-                able = np.flatnonzero(work & (own * (times - 1) >= adds * lasted)).tolist()
+                able = np.flatnonzero(work & (own * (times - 1) >= adds * step.tree.trace.lasted)).tolist()
                 rows = chance.sample(able, min(MOST_SLOW, len(able)))
                 made += [Slow(slowed(step, own, row, times), row, times, adds) for row in rows]
     return made

@@ -26,7 +26,7 @@ whether runs are made."""
 class Forest(NamedTuple):
     """The live tokens, one a row of the tree, and the pairs they make. What is used together lies together.
 
-    ``node`` int32 [rows, 8], HIGH being NONE for a row inside a token; ``shut`` uint8: rows that merge with nothing; ``weight``
+    ``node`` int32 [rows, 8], HIGH being NONE for a row inside a token; ``opened`` uint8: rows that merge with nothing; ``weight``
     int32: how often the row's tree occurs; ``slot`` int32 [2 rows]: the number of the pair that a slot holds; ``told`` int64 and
     ``link`` int32 [rows]: lists of run lengths and folded pairs, and what comes next in them; ``place`` int32 [n, 2]: places of
     pairs (slot, next place), enough for every time that a slot changes; ``mark`` int64.
@@ -38,7 +38,7 @@ class Forest(NamedTuple):
     """
 
     node: Int32
-    shut: UInt8
+    opened: UInt8
     weight: Int32
     slot: Int32
     told: Int64

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.context.tpe.forest import NONE
-from teller_core.context.tpe.light import extent_of
 from teller_core.data.assessment import MATERIAL, SURPRISING
 from teller_core.data.compiled import compiled
 from teller_core.data.table import Float64, Int32, Int64
@@ -40,7 +39,7 @@ def opened(tree: Tree, own: Int64, normal: Normal | None = None, felt: float = M
     """bool a row of ``tree``, a step on one rank: it stays a token of its own. ``own`` int64 ns a row: its self time. Without
     ``normal`` only what takes a ``felt`` share of the step stays open.
     """
-    least = felt * extent_of(tree.trace)
+    least = felt * tree.trace.lasted
     if normal is None or not len(tree):
         return own >= max(least, 1.0)
     out, excess = np.empty(len(tree), dtype=np.bool_), np.exp(normal.log, dtype=np.float64)

@@ -49,8 +49,8 @@ NOT_NEGATIVE = 0x7FFFFFFF
 
 @compiled
 def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32, extent: Int32) -> None:
-    """Make every row, in pre-order, a live token, those of light pieces one together (``extent`` as in :class:`Extents`). Roots
-    have negative parents: those of one tree the same, of others another.
+    """Make every row, in pre-order, a live token, those of light pieces one together (``extent``: see :func:`light.extents`).
+    Roots have negative parents: those of one tree the same, of others another.
     """
     node, rows = forest.node, len(symbol)
     for row in range(rows):
@@ -73,7 +73,7 @@ def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32, extent: Int
 
 @inlined
 def _whole(forest: Forest, token: int) -> bool:
-    return forest.node[token, FIRST] < 0 and forest.shut[token] == 0
+    return forest.node[token, FIRST] < 0 and forest.opened[token] == 0
 
 
 @inlined
@@ -81,7 +81,7 @@ def _pair_below(forest: Forest, token: int) -> int:
     """The key of the pair that ``token`` makes with its first remaining child, or NONE."""
     node = forest.node
     child = node[token, FIRST]
-    if child < 0 or forest.shut[token] or forest.shut[child]:
+    if child < 0 or forest.opened[token] or forest.opened[child]:
         return NONE
     if node[child, FIRST] < 0:
         return key_of(ABSORB, node[token, LABEL], node[child, LABEL])

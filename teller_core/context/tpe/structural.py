@@ -10,7 +10,7 @@ import numpy.typing as npt
 from teller_core.context.tpe import pieces
 from teller_core.context.tpe.columns import self_times, tokens_of
 from teller_core.context.tpe.forest import EXTEND, JOIN, MOST_LABELS, NONE, Forest, Pairs
-from teller_core.context.tpe.light import extents, inside
+from teller_core.context.tpe.light import HIDDEN, extents, inside
 from teller_core.context.tpe.vocabulary import Merge, Vocabulary
 from teller_core.context.tpe.words import word
 from teller_core.data.table import Int32, UInt8
@@ -28,17 +28,17 @@ _GROW, _HANG, _KEEP_FIRST, _KEEP_LAST = 0, 1, -1, -2
 def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> Encoded:
     """``tree`` as tokens. ``opened`` bool a row: rows that stay tokens of their own, whatever the vocabulary says."""
     own = self_times(tree)
-    shut = np.zeros(len(tree), dtype=np.uint8) if opened is None else opened.astype(np.uint8)
-    light = extents(tree, own, shut, vocabulary.share)
+    alone = np.zeros(len(tree), dtype=np.uint8) if opened is None else opened.astype(np.uint8)
+    extent = extents(tree, own, alone, vocabulary.share)
     symbol = vocabulary.symbols.of(tree.trace)
-    unseen = _unseen(tree.trace, np.flatnonzero(light.plain & (symbol >= len(vocabulary.words))))
-    pieces_at = np.flatnonzero(light.piece)
-    symbol[pieces_at] = vocabulary.light + tree.trace.layer[pieces_at].astype(np.int32)
-    forest = planted(symbol, tree.parent, tree.stop, vocabulary.pairs, extent=light.of, shut=shut)
+    unseen = _unseen(tree.trace, np.flatnonzero((extent > HIDDEN) & (symbol >= len(vocabulary.words))))
+    light = np.flatnonzero(extent < HIDDEN)
+    symbol[light] = vocabulary.light + tree.trace.layer[light].astype(np.int32)
+    forest = planted(symbol, tree.parent, tree.stop, vocabulary.pairs, extent=extent, opened=alone)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(vocabulary.merges), vocabulary.base, np.empty(2 * len(symbol), dtype=np.int32))
     tokens, told, first = tokens_of(tree, forest, own)
-    return Encoded(tokens, told, first, unseen, inside(tree, light), vocabulary.hash)
+    return Encoded(tokens, told, first, unseen, inside(tree, extent), vocabulary.hash)
 
 
 def _unseen(trace: Trace, strange: npt.NDArray[np.intp]) -> list[str]:
@@ -53,12 +53,12 @@ def planted(
     pairs: Pairs,
     *,
     extent: Int32 | None = None,
-    shut: UInt8 | None = None,
+    opened: UInt8 | None = None,
     weight: Int32 | None = None,
     learned: int = 0,
     runs: bool = True,
 ) -> Forest:
-    """The forest of all rows, with ``pairs`` known. ``extent`` int32 a row: what it stands for, as in :class:`Extents`; ``shut``
+    """The forest of all rows, with ``pairs`` known. ``extent`` int32 a row: what it stands for, as in :func:`extents`; ``opened``
     uint8 a row: it merges with nothing. ``learned``: the tables of pairs, which are not changed otherwise, are empty and
     have room for so many; ``runs``: what is alike side by side is counted.
     """
@@ -66,7 +66,7 @@ def planted(
     mark = np.array([NONE, 0, 0, 0, 0, runs], dtype=np.int64)
     forest = Forest(
         node=np.empty((rows, 8), dtype=np.int32),
-        shut=np.zeros(rows, dtype=np.uint8) if shut is None else shut,
+        opened=np.zeros(rows, dtype=np.uint8) if opened is None else opened,
         weight=np.empty(0, dtype=np.int32) if weight is None else weight,
         slot=np.full(2 * rows, NONE, dtype=np.int32),
         told=np.empty(rows, dtype=np.int64),

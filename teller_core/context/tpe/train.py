@@ -35,7 +35,7 @@ BUCKET_SHARE = 64
 
 class Sample(NamedTuple):
     """Trees alike: their distinct words; a row, int32: its word among them, its parent, the end of its subtree, what it stands
-    for (as in :class:`Extents`) and its layer; and how many trees there were.
+    for (as in :func:`extents`) and its layer; and how many trees there were.
     """
 
     words: tuple[str, ...]
@@ -54,7 +54,7 @@ def samples(trees: Iterable[Tree], share: int = 0) -> list[Sample]:
     seen: dict[tuple[tuple[str, ...], bytes, bytes, bytes], Sample] = {}
     for tree in trees:
         found, of = words(tree.trace)
-        extent = extents(tree, self_times(tree), np.zeros(len(tree), dtype=np.uint8), share).of
+        extent = extents(tree, self_times(tree), np.zeros(len(tree), dtype=np.uint8), share)
         made = Sample(tuple(found), of, tree.parent, tree.stop, extent, tree.trace.layer.astype(np.int32), 1)
         # The parents say where subtrees end, and the words in which layers they are.
         alike = made.words, of.tobytes(), tree.parent.tobytes(), extent.tobytes()

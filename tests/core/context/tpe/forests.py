@@ -66,7 +66,7 @@ class Piece:
     row: int
     symbol: int
     run: int = 1
-    shut: bool = False
+    opened: bool = False
     children: "list[Piece]" = field(default_factory=list["Piece"])
 
     @property
@@ -75,13 +75,13 @@ class Piece:
 
     @property
     def whole(self) -> bool:
-        return not self.children and not self.shut
+        return not self.children and not self.opened
 
 
-def grown(symbols: list[int], parents: list[int], shut: set[int]) -> Piece:
+def grown(symbols: list[int], parents: list[int], alone: set[int]) -> Piece:
     """A nameless root above the roots."""
-    top = Piece(-1, -1, shut=True)
-    made = [Piece(row, symbol, shut=row in shut) for row, symbol in enumerate(symbols)]
+    top = Piece(-1, -1, opened=True)
+    made = [Piece(row, symbol, opened=row in alone) for row, symbol in enumerate(symbols)]
     for piece, above in zip(made, parents, strict=True):
         (made[above] if above >= 0 else top).children.append(piece)
     return top
@@ -108,7 +108,7 @@ def pairs(top: Piece) -> list[tuple[int, int, int]]:
     """Every pair that may merge."""
     found: list[tuple[int, int, int]] = []
     for piece in (top, *everyone(top)):
-        if piece.children and not piece.shut and not piece.children[0].shut:
+        if piece.children and not piece.opened and not piece.children[0].opened:
             child = piece.children[0]
             if child.whole:
                 found.append((ABSORB, piece.label, child.label))
@@ -126,9 +126,9 @@ def merged(top: Piece, merge: tuple[int, int, int], symbol: int) -> None:
     queue = [top]
     while queue:
         piece = queue.pop(0)
-        if kind != JOIN and not piece.shut and piece.label == left and piece.children:
+        if kind != JOIN and not piece.opened and piece.label == left and piece.children:
             child = piece.children[0]
-            fits = child.whole if kind == ABSORB else not child.shut and not child.whole and len(piece.children) == 1
+            fits = child.whole if kind == ABSORB else not child.opened and not child.whole and len(piece.children) == 1
             if fits and child.label == right:
                 piece.children = child.children + piece.children[1:]
                 piece.symbol = symbol

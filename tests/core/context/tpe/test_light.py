@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.context.tpe.light import extents
+from teller_core.context.tpe.light import HIDDEN, extents
 from teller_core.context.tpe.structural import decode, encode
 from teller_core.context.tpe.train import learned
 from teller_core.data.tree import Tree
@@ -26,13 +26,13 @@ def masks(tree: Tree) -> st.SearchStrategy[list[bool]]:
     return st.lists(st.booleans(), min_size=len(tree), max_size=len(tree))
 
 
-def slow_pieces(tree: Tree, shut: list[bool]) -> list[list[int]]:
+def slow_pieces(tree: Tree, opened: list[bool]) -> list[list[int]]:
     """The light pieces, each the rows it holds, found from the top with sums anew for every subtree."""
     own, least = tree.self_time().tolist(), int(tree.trace.end.max() - tree.trace.start.min()) // SHARE
 
     def weight(row: int) -> int:
         rows = range(row, int(tree.stop[row]))
-        return least if any(shut[each] for each in rows) else sum(own[each] for each in rows)
+        return least if any(opened[each] for each in rows) else sum(own[each] for each in rows)
 
     def of_siblings(siblings: list[int]) -> list[list[int]]:
         found: list[list[int]] = []
@@ -54,12 +54,14 @@ def slow_pieces(tree: Tree, shut: list[bool]) -> list[list[int]]:
 
 @given(timed(), st.data())
 def test_pieces_are_neighbors_that_stay_light_together(tree: Tree, data: st.DataObject) -> None:
-    shut = data.draw(masks(tree))
-    light = extents(tree, tree.self_time(), np.array(shut, dtype=np.uint8), SHARE)
-    ends = -light.of[light.piece]
-    begins = np.flatnonzero(light.piece)
-    assert [list(range(*each)) for each in zip(begins.tolist(), ends.tolist(), strict=True)] == slow_pieces(tree, shut)
-    assert int(light.plain.sum()) + sum(map(len, slow_pieces(tree, shut))) == len(tree)
+    opened = data.draw(masks(tree))
+    extent = extents(tree, tree.self_time(), np.array(opened, dtype=np.uint8), SHARE)
+    begins = np.flatnonzero(extent < HIDDEN)
+    ends = -extent[begins]
+    assert [list(range(*each)) for each in zip(begins.tolist(), ends.tolist(), strict=True)] == slow_pieces(
+        tree, opened
+    )
+    assert int((extent > HIDDEN).sum()) + sum(map(len, slow_pieces(tree, opened))) == len(tree)
 
 
 @given(st.lists(timed(), min_size=1, max_size=3), timed(), st.data())

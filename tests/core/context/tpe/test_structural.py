@@ -82,15 +82,15 @@ def test_a_longer_prefix_of_the_merges_never_makes_more_tokens(
 def test_encoding_is_what_applying_the_merges_one_by_one_makes(
     corpus: list[list[tuple[int, int]]], rows: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    shut = set(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=2)))
+    alone = set(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=2)))
     vocabulary = trained(corpus)
     symbols = [vocabulary.symbol(f"operator {NAMES[name]}") for name, _ in rows]
-    top = forests.grown(symbols, [above for _, above in rows], shut)
+    top = forests.grown(symbols, [above for _, above in rows], alone)
     forests.with_runs(top)
     for at, merge in enumerate(vocabulary.merges):
         forests.merged(top, merge, vocabulary.base + at)
     slow = [(piece.row, piece.symbol, piece.run) for piece in forests.everyone(top)]
-    opened = np.isin(np.arange(len(rows)), list(shut))
+    opened = np.isin(np.arange(len(rows)), list(alone))
     tokens = encode(tree_of(rows), vocabulary, opened).tokens
     assert list(zip(tokens.low.tolist(), tokens.symbol.tolist(), tokens.run.tolist(), strict=True)) == slow
 
