@@ -42,7 +42,7 @@ def slice_report(
     names; ``met``: the step's collectives; ``request``: the small number of the request it is shown for.
     """
     begin = moment.begin
-    whole = Room(budget) if nodes is None else Room(budget, nodes)
+    whole = _room(budget, nodes)
     head = _fitting(moment_lines(moment), _part_of(whole, HEAD_SHARE) if spans else whole)
     spent = sum(price(line) for line in head)
     sides = side_by_side(spans, found, met)
@@ -137,6 +137,10 @@ def _share(order: Sequence[tuple[StepSpans, float]]) -> float:
     return order[0][1] / max(sum(weight for _, weight in order), OTHER)
 
 
+def _room(budget: int, nodes: int | None) -> Room:
+    return Room(budget) if nodes is None else Room(budget, nodes)
+
+
 def _part_of(room: Room, share: float) -> Room:
     return Room(int(room.tokens * share), int(room.nodes * share))
 
@@ -174,8 +178,8 @@ def span_report(
 ) -> SliceReport:
     """The slice of one span and all below it: ``mine.tree`` is its subtree. Times count from its own start."""
     begin = int(mine.tree.trace.start[0])
-    room = Room(budget) if nodes is None else Room(budget, nodes)
-    part = causal_slice(mine, take(found, found.rank == mine.rank), begin=begin, room=room, text=text)
+    suspects = take(found, found.rank == mine.rank)
+    part = causal_slice(mine, suspects, begin=begin, room=_room(budget, nodes), text=text)
     return SliceReport(
         capture=capture,
         step=step,
@@ -186,13 +190,5 @@ def span_report(
         tokens=part.tokens,
         budget=budget,
         cut=part.cut,
-        note="; ".join(
-            filter(
-                None,
-                (
-                    f"{part.missed} suspected spans found no room in the budget" if part.missed else "",
-                    replays_note([mine.tree]),
-                ),
-            )
-        ),
+        note="; ".join(filter(None, [*_notes([part], [], []), replays_note([mine.tree])])),
     )

@@ -147,6 +147,25 @@ def test_the_slice_of_a_span_counts_its_times_from_its_own_start() -> None:
     assert low == 0
 
 
+def test_the_slice_of_a_span_counts_the_waits_that_found_no_room() -> None:
+    rows = Rows()
+    rows.open("aten::mm", Layer.OPERATOR, 0)
+    rows.open("cudaLaunchKernel", Layer.RUNTIME, 0)
+    kernel = rows.leaf("gemm", Layer.KERNEL, 9 * US, 9 * MS, lane=2)
+    rows.close(5 * US)
+    rows.leaf("cudaStreamSynchronize", Layer.RUNTIME, MS, 9 * MS)
+    rows.close(11 * MS)
+    mine = StepSpans(0, 0, rows.tree())
+
+    def said(nodes: int) -> SliceReport:
+        return span_report(mine, suspect(0, kernel), capture="c", step=0, budget=4000, nodes=nodes, text=str)
+
+    assert (len(said(4).lines), said(4).note) == (4, "")
+    assert [line.text for line in said(3).lines] == ["aten::mm", "cudaLaunchKernel", "gemm"]
+    assert said(3).note == "no room in the budget for 1 spans that were waited for, or that waited"
+    assert "1 suspected spans found no room" in said(2).note
+
+
 def expectations(taken: list[int], expected: list[int]) -> StepExpectations:
     took, should = np.array(taken, dtype=np.int64), np.array(expected, dtype=np.int64)
     excess = np.where(should != UNKNOWN, took - should, UNKNOWN)
