@@ -15,7 +15,7 @@ from teller_core.data.assessment import Candidates, StepExpectations
 from teller_core.data.capture import Collectives, Meetings, Pauses
 from teller_core.data.report import OperatorReport, SliceReport, SlowReport
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
-from teller_core.data.steps import StepWork
+from teller_core.data.steps import Steps, StepWork
 from teller_core.data.table import Int32
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.store import Store
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 TARGET = re.compile(r"(?:(?P<kind>request|step)[ :]+)?(?P<name>.+)", re.ASCII)
 HANDLE = re.compile(r"(?P<rank>\d{1,9}):(?P<row>\d{1,9})", re.ASCII)
 SPAN_COLUMNS = ("start", "dur", "name", "lane", "layer")
-"""What explaining an operator needs of every span."""
+"""What explaining an operator, and tokens, need of every span."""
 SLICE_COLUMNS = (*SPAN_COLUMNS, "link", "arg")
-"""And telling which event a stream waited for."""
-Noted = TypeVar("Noted", SlowReport, SliceReport, OperatorReport)
+"""What a slice needs: with the last two it tells which event a stream waited for."""
+Noted = TypeVar("Noted", SlowReport, SliceReport, TokensReport, OperatorReport)
 
 
 def causal_slice(
@@ -63,16 +63,15 @@ def tokens(store: Store, target: str, *, capture: str | None = None, rank: int |
     aim = _aim(store, target, capture, rank)
     if aim.span is not None:
         raise InputError("the target", "tokens are of whole steps", "Name a request, or a step as `step 17`")
+    _step(store, aim)
     work = store.work(aim.capture, aim.step, aim.step + 1)
-    spans = _profiled(store, aim.capture, work, rank)
-    if not len(store.steps(aim.capture, aim.step, aim.step + 1).engine):
-        raise _no_such_step(store.report(aim.capture).steps)
+    spans = _profiled(store, aim.capture, work, rank, SPAN_COLUMNS)
     suspects = store.rows(aim.capture, Candidates, "step", aim.step, aim.step + 1)
     vocabulary = default()
     made = [_rank_tokens(each, suspects.row[suspects.rank == each.rank], vocabulary) for each in spans]
     used = sorted({symbol for each in made for symbol in each.symbol})
     note = "" if made else "no profile overlaps this step: it has no spans to make tokens of"
-    return TokensReport(
+    report = TokensReport(
         capture=aim.capture,
         step=aim.step,
         request=aim.request,
@@ -83,23 +82,25 @@ def tokens(store: Store, target: str, *, capture: str | None = None, rank: int |
         ranks=made,
         note="; ".join(filter(None, [aim.note, note])),
     )
+    return with_losses(report, losses.SPANS, problems_of(store, aim.capture))
 
 
 def _rank_tokens(spans: StepSpans, suspects: Int32, vocabulary: "Vocabulary") -> RankTokens:
+    from teller_core.context.tpe.columns import self_times
     from teller_core.context.tpe.guard import opened
     from teller_core.context.tpe.structural import encode
 
     tree, first = spans.tree, spans.first
-    kept = opened(tree, tree.self_time())
+    alone = opened(tree, self_times(tree))
     mine = suspects - first
-    kept[mine[(mine >= 0) & (mine < len(tree))]] = True
-    encoded = encode(tree, vocabulary, kept)
+    alone[mine[(mine >= 0) & (mine < len(tree))]] = True
+    encoded = encode(tree, vocabulary, alone)
     made = encoded.tokens
     return RankTokens(
         rank=spans.rank,
         events=len(tree),
         unseen=len(encoded.unseen),
-        opened=int(kept.sum()),
+        opened=int(alone.sum()),
         symbol=made.symbol.tolist(),
         run=made.run.tolist(),
         parent=made.parent.tolist(),
@@ -157,17 +158,14 @@ def _aim(store: Store, target: str, capture: str | None, rank: int | None) -> _A
 
 def _step_slice(store: Store, aim: _Aim, rank: int | None, budget: int, nodes: int | None) -> SliceReport:
     capture, step = aim.capture, aim.step
-    steps = store.steps(capture, step, step + 1)
-    if not len(steps.engine):
-        raise _no_such_step(store.report(capture).steps)
     moment = Moment(
         step=step,
-        steps=steps,
+        steps=_step(store, aim),
         work=store.work(capture, step, step + 1),
         participation=store.participation(capture, step, step + 1),
         pauses=store.rows(capture, Pauses),
     )
-    spans = _profiled(store, capture, moment.work, rank)
+    spans = _profiled(store, capture, moment.work, rank, SLICE_COLUMNS)
     suspects = store.rows(capture, Candidates, "step", step, step + 1)
     met = _met(store, capture, step) if len(spans) > 1 else None
     report = slice_report(
@@ -225,25 +223,32 @@ def _met(store: Store, capture: str, step: int) -> Met:
     return Met(calls, store.rows(capture, Meetings, low=low, high=high), low)
 
 
-def _no_such_step(steps: int) -> UnknownName:
+def _step(store: Store, aim: _Aim) -> Steps:
+    """The step as a table of one row. Raises UnknownName where there is none."""
+    if len((found := store.steps(aim.capture, aim.step, aim.step + 1)).engine):
+        return found
+    steps = store.report(aim.capture).steps
     if not steps:
-        return UnknownName("the step", "no steps were recorded in this capture", "Ask `slow` for what it tells instead")
+        raise UnknownName("the step", "no steps were recorded in this capture", "Ask `slow` for what it tells instead")
     last = f"its only step is step {steps - 1}" if steps == 1 else f"its steps are 0 to {steps - 1}"
-    return UnknownName("the step", f"the capture has no such step: {last}", "Name one of these")
+    raise UnknownName("the step", f"the capture has no such step: {last}", "Name one of these")
 
 
-def _profiled(store: Store, capture: str, work: StepWork, rank: int | None) -> Sequence[StepSpans]:
-    """The spans of a step on every rank with a profile, or on ``rank`` alone."""
+def _profiled(
+    store: Store, capture: str, work: StepWork, rank: int | None, columns: tuple[str, ...]
+) -> Sequence[StepSpans]:
+    """The spans of a step, these ``columns`` of them, on every rank with a profile, or on ``rank`` alone."""
     rows = zip(work.rank.tolist(), work.row.tolist(), work.row_stop.tolist(), strict=True)
     ranks = store.ranks(capture)
     return [
-        StepSpans(at, low, store.tree_rows(capture, at, low, high, SLICE_COLUMNS), ranks[int(at)].shift)
+        StepSpans(at, low, store.tree_rows(capture, at, low, high, columns), ranks[int(at)].shift)
         for at, low, high in rows
         if low >= 0 and rank in (None, at)
     ]
 
 
 def problems_of(store: Store, capture: str) -> Mapping[str, int]:
+    """How often what went wrong in reading the capture, by name."""
     return store.report(capture).problems
 
 

@@ -86,11 +86,12 @@ def test_slices_operators_lists_and_comparisons_say_it_in_their_notes(
     store, whole, report = stored
     notes = [
         slices.causal_slice(store, "step 3", capture=report.id).note,
+        slices.tokens(store, "step 3", capture=report.id).note,
         answers.explain_operator(store, "aten::mm", capture=report.id).note,
         answers.compare(store, whole.id, report.id).note,
         answers.compare(store, "1", "2", capture=report.id).note,
     ]
     assert all(DROPPED in note and BROKEN in note for note in notes)
-    assert "after, lost in reading" in notes[2]
+    assert "after, lost in reading" in notes[3]
     assert BROKEN in answers.slow(store, capture=report.id).note
     assert "lost in reading" not in slices.causal_slice(store, "step 3", capture=whole.id).note
