@@ -9,18 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.context.waits import Work, waits
 from teller_core.data.capture import Collectives, Meetings
-from teller_core.data.graph import Graph, Kind, edges
+from teller_core.data.graph import Edges, Graph, Kind, edges
 from teller_core.data.replays import captured_rows
-from teller_core.data.table import Int32, Int64
+from teller_core.data.table import Int32, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
-
-Mask = npt.NDArray[np.bool_]
-Edges = tuple[Kind, npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 
 class Met(NamedTuple):

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.data.graph import Graph, Kind
-from teller_core.data.table import Float64, Int64
-
-Mask = npt.NDArray[np.bool_]
+from teller_core.data.table import Float64, Int64, Mask
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,18 @@ of their first start; device work stands under the call that launched it.
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.context.dependencies import StepSpans, dependencies
+from teller_core.context.merging import Merged, merged_by_place
 from teller_core.context.relevance import RULE, Bearing, Rule, bearing, kept
 from teller_core.data.assessment import Candidates
-from teller_core.data.plain_names import DIGITS, MODULE
+from teller_core.data.plain_names import MODULE
 from teller_core.data.report import SliceLine
-from teller_core.data.table import Float64, Int32, Int64
-from teller_core.data.trace import Layer, Trace
+from teller_core.data.table import Int64, Mask
+from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
 
 CHARACTERS_A_TOKEN = 2
@@ -32,7 +31,6 @@ FRAME_SHARE = 0.01
 """Python frames with less own time than this share of the step are passed over: stacks run to a hundred frames."""
 RELEVANT_SHARE = 0.5
 """Of what the chains left of the budget, at most, goes to what else bears on the suspected spans."""
-Mask = npt.NDArray[np.bool_]
 
 
 class Cut(NamedTuple):
@@ -53,22 +51,6 @@ class Room(NamedTuple):
 
     tokens: int
     nodes: int = 1 << 30
-
-
-@dataclass(frozen=True)
-class _Merged:
-    """The step with like calls merged: one entry a line. ``of`` int32 a row: its entry, or, for a Python frame that is passed
-    over, that of the nearest line above it (-1 for none). An entry each: ``row`` its first row, ``above`` the entry over it
-    (-1), ``count``, ``dur`` and ``own`` ns in all, and ``weight``: the larger of its time and of the device work below it.
-    """
-
-    of: Int32
-    row: Int64
-    above: Int64
-    count: Int64
-    dur: Float64
-    own: Float64
-    weight: Float64
 
 
 def causal_slice(
@@ -103,7 +85,7 @@ def causal_slice(
     pins = {row for chain in (*chains, *pairs) for row in chain}
     pins |= {row for row in beside if int(tree.parent[row]) not in suspects}
     pins |= {row for row in _heaviest(tree, weight) if not passed[row]}
-    merged = _merge(tree, (own, weight), np.array(sorted(pins), dtype=np.int64), passed)
+    merged = merged_by_place(tree, (own, weight), np.array(sorted(pins), dtype=np.int64), passed)
     page = _Page(spans, merged=merged, suspects=suspects, begin=begin, room=room, text=text)
     for chain in (*chains, *pairs):
         page.add(chain)
@@ -137,7 +119,7 @@ class _Page:
         self,
         spans: StepSpans,
         *,
-        merged: _Merged,
+        merged: Merged,
         suspects: dict[int, float],
         begin: int,
         room: Room,
@@ -266,54 +248,6 @@ def _heaviest(tree: Tree, weight: Int64) -> Iterator[int]:
         if not len(below):
             return
         row = int(below[np.argmax(weight[below])])
-
-
-def _symbols(trace: Trace) -> Int64:
-    """int64 a row, from 1: its name, with modules of the model alike that differ in their number alone."""
-    number: dict[str, int] = {}
-    like = [number.setdefault(DIGITS.sub("#", n) if n.startswith(MODULE) else n, len(number) + 1) for n in trace.names]
-    return np.array(like, dtype=np.int64)[trace.name]
-
-
-def _merge(tree: Tree, times: tuple[Int64, Int64], pins: Int64, passed: Mask) -> _Merged:
-    """Rows with one chain of names become one entry; a pinned row, and what is below it, stays apart from its like."""
-    trace, (own, weight) = tree.trace, times
-    symbol = np.where(passed, 0, _symbols(trace))
-    symbol[pins] = -1 - pins
-    of, first = _entries(tree.paths(symbol))
-    row = np.full(len(first), len(tree), dtype=np.int64)
-    shown_rows = np.flatnonzero(symbol)
-    row[of[shown_rows][::-1]] = shown_rows[::-1]  # the first shown row of each entry is written last
-    kept = row < len(tree)  # frames passed over at the top share an entry that no line stands for
-    number = np.where(kept, np.cumsum(kept) - 1, -1)
-    of = number[of]
-    row = row[kept]
-    parent = tree.parent[row]
-    mine, lines = of[shown_rows], int(kept.sum())
-    return _Merged(
-        of=of.astype(np.int32),
-        row=row,
-        above=np.where(parent == ROOT, -1, of[np.maximum(parent, 0)]),
-        count=np.bincount(mine, minlength=lines).astype(np.int64),
-        dur=np.bincount(mine, weights=trace.dur[shown_rows], minlength=lines).astype(np.float64),
-        own=np.bincount(mine, weights=own[shown_rows], minlength=lines).astype(np.float64),
-        weight=np.bincount(mine, weights=weight[shown_rows], minlength=lines).astype(np.float64),
-    )
-
-
-def _entries(path: "np.ndarray[tuple[int], np.dtype[np.uint64]]") -> tuple[Int64, Int64]:
-    """int64 a row: a number for its path; and where each number begins among the sorted rows. Path and row share one integer,
-    because sorting values is five times as fast as sorting positions: the bits a row needs are lost to the path.
-    """
-    bits = np.uint64(max(1, (len(path) - 1).bit_length()))
-    mask = (np.uint64(1) << bits) - np.uint64(1)
-    packed = np.sort((path & ~mask) | np.arange(len(path), dtype=np.uint64))
-    order = (packed & mask).astype(np.int64)
-    packed &= ~mask
-    fresh = np.append(True, packed[1:] != packed[:-1])
-    of = np.empty(len(path), dtype=np.int64)
-    of[order] = np.cumsum(fresh) - 1
-    return of, np.flatnonzero(fresh).astype(np.int64)
 
 
 def price(line: SliceLine) -> int:

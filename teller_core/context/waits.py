@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from teller_core.data.graph import Kind
+from teller_core.data.graph import Edges, Kind
 from teller_core.data.table import Int32, Int64
 from teller_core.data.trace import NO_LINK, Layer
 from teller_core.data.tree import ROOT, Tree
@@ -33,7 +32,6 @@ CLOCKS = 5_000
 traces of six devices it returned 2 to 13 us behind it."""
 ANY = -1
 _NEVER = np.iinfo(np.int64).min
-Edges = tuple[Kind, npt.NDArray[np.integer], npt.NDArray[np.integer]]
 
 
 class Work:

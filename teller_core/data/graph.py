@@ -7,9 +7,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.data.table import Int32, UInt8
-
-Mask = npt.NDArray[np.bool_]
+from teller_core.data.table import Int32, Mask, UInt8
 
 
 class Kind(IntEnum):
@@ -33,6 +31,10 @@ class Kind(IntEnum):
     """Two calls of one collective, of which the clocks do not tell who was waited for: the first is by no means the cause."""
     KEPT = 8
     """What kept the rank that came last to a collective, and the call of another rank there: end to end."""
+
+
+Edges = tuple[Kind, npt.NDArray[np.integer], npt.NDArray[np.integer]]
+"""Edges of one kind: the rows before, the rows after."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Graph:
             raise ValueError("an edge has a kind that is none")
 
 
-def edges(rows: int, parts: Sequence[tuple[Kind, npt.NDArray[np.integer], npt.NDArray[np.integer]]]) -> Graph:
+def edges(rows: int, parts: Sequence[Edges]) -> Graph:
     """A graph of ``rows`` rows from (kind, before, after) of its edges."""
     few = np.empty(0, dtype=np.int32)
     return Graph(

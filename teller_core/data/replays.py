@@ -3,14 +3,13 @@
 import re
 
 import numpy as np
-import numpy.typing as npt
 
+from teller_core.data.table import Mask
 from teller_core.data.trace import CAPTURED
 from teller_core.data.tree import ROOT, Tree
 
 GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu|mu)GraphLaunch")
 """Calls that replay a graph."""
-Mask = npt.NDArray[np.bool_]
 
 
 def captured_rows(tree: Tree) -> Mask:

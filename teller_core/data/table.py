@@ -23,6 +23,8 @@ Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 UInt8 = npt.NDArray[np.uint8]
 Float64 = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
 Text = list[str]
 LongText = Sequence[str]
 """Text that may be compressed: see :mod:`texts`."""

@@ -9,11 +9,9 @@ import numpy.typing as npt
 from teller_core.data.assessment import StepExpectations
 from teller_core.data.capture import Capture, Pauses
 from teller_core.data.steps import Steps
-from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.judge.regress import LEAST_SPREAD, MIN_PEERS, Fit, fit, surprise
 from teller_core.judge.robust import NORMAL_MAD
-
-Mask = npt.NDArray[np.bool_]
 
 COVERED = 0.9
 """A number of the work is used where at least this share of the steps knows it; the others then have no expectation."""

@@ -7,19 +7,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.data.capture import Capture
 from teller_core.data.long_columns import kept, let_go, taken
 from teller_core.data.plain_names import plain_name
 from teller_core.data.shapes import shapes_of
-from teller_core.data.table import Float64, Int32, Int64, Text
+from teller_core.data.table import Float64, Int32, Int64, Mask, Text
 from teller_core.data.tree import GOLDEN, Tree
 from teller_core.judge.classes import Classes
 from teller_core.judge.places import own_time, place_of, step_rows, symbols
 from teller_core.judge.robust import Float32, UInt64, factorize, grouped
 
-Mask = npt.NDArray[np.bool_]
 BLOCK = 1 << 20
 """Rows looked at together."""
 MOST_SHAPES = 80

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.data.assessment import RequestExpectations, StepExpectations
 from teller_core.data.capture import Capture
 from teller_core.data.steps import Requests, Role, TokenTimes
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Text, UInt8
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Mask, Text, UInt8
 from teller_core.judge.expectations import StepModel
 from teller_core.judge.regress import fit, surprise
-
-Mask = npt.NDArray[np.bool_]
 
 METRICS = ("ttft", "tpot", "itl_max", "e2e")
 

@@ -7,10 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.long_columns import PIECE, taken
-from teller_core.data.table import Float64, Int32, Int64
+from teller_core.data.table import Float32, Float64, Int32, Int64
 
 UInt64 = npt.NDArray[np.uint64]
-Float32 = npt.NDArray[np.float32]
 
 LOW_HALF = 0 if sys.byteorder == "little" else 1
 """Where the low half of an integer lies that is looked at as two."""

@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from teller_core.data.table import Float64, Int32
+from teller_core.data.table import Float64, Int32, Mask
 from teller_core.judge.classes import Classes, Covariate
 from teller_core.judge.robust import Float32, grouped
-
-Mask = npt.NDArray[np.bool_]
 
 LEAST_HALF = 4
 """Spans needed on each side of a class's middle to tell a slope from chance."""

@@ -4,14 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.report import Bound, ServiceLevel, ServiceMeasure, SlowReport
-from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.tell.layout import milliseconds
 
-Mask = npt.NDArray[np.bool_]
 QUANTILES = (0.5, 0.9, 0.99)
 WORDS = {
     "e2e": "end to end",

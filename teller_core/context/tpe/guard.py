@@ -10,18 +10,15 @@ One number decides, the share of its step that a slowdown must add to be felt. O
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.context.tpe.forest import NONE
 from teller_core.data.assessment import MATERIAL, SURPRISING
 from teller_core.data.compiled import compiled
-from teller_core.data.table import Float64, Int32, Int64
+from teller_core.data.table import Float32, Float64, Int32, Int64, Mask
 from teller_core.data.tree import Tree
 
 ALONE = 0.25
 """Of what is felt: a single surprise is worth a token before it can be felt, as several may meet in one step."""
-Mask = npt.NDArray[np.bool_]
-Float32 = npt.NDArray[np.float32]
 
 
 class Normal(NamedTuple):

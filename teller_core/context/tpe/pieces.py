@@ -39,36 +39,11 @@ from teller_core.context.tpe.forest import (
     number_of,
     raise_times,
 )
-from teller_core.context.tpe.light import HIDDEN
 from teller_core.data.compiled import compiled, forget_stale, inlined
 from teller_core.data.table import Int32, Int64
 
 NOT_NEGATIVE = 0x7FFFFFFF
 """A slot is none: a mask tells the compiler."""
-
-
-@compiled
-def plant(forest: Forest, symbol: Int32, parent: Int32, stop: Int32, extent: Int32) -> None:
-    """Make every row, in pre-order, a live token, those of light pieces one together (``extent``: see :func:`light.extents`).
-    Roots have negative parents: those of one tree the same, of others another.
-    """
-    node, rows = forest.node, len(symbol)
-    for row in range(rows):
-        for column in range(8):
-            node[row, column] = NONE
-        if extent[row] != HIDDEN:
-            node[row, LABEL] = 2 * symbol[row]
-            node[row, HIGH] = abs(extent[row])
-    for row in range(rows):
-        if extent[row] == HIDDEN:
-            continue
-        if extent[row] > 0 and stop[row] > row + 1:
-            node[row, FIRST] = row + 1
-            node[row + 1, ABOVE] = row
-        following = stop[row] if extent[row] > 0 else -extent[row]
-        if following < rows and parent[following] == parent[row]:
-            node[row, AFTER] = following
-            node[following, BEFORE] = row
 
 
 @inlined

@@ -13,7 +13,7 @@ import numpy as np
 
 from teller_core.context.tpe import pieces
 from teller_core.context.tpe.forest import HIGH, LABEL, NONE, Pairs, pairs_of
-from teller_core.context.tpe.structural import planted
+from teller_core.context.tpe.planting import planted
 from teller_core.context.tpe.train import Sample, merges_of
 from teller_core.context.tpe.vocabulary import Merge, keys_of
 from teller_core.context.tpe.words import words

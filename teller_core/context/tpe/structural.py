@@ -9,18 +9,16 @@ import numpy.typing as npt
 
 from teller_core.context.tpe import pieces
 from teller_core.context.tpe.columns import self_times, tokens_of
-from teller_core.context.tpe.forest import EXTEND, JOIN, MOST_LABELS, NONE, Forest, Pairs
+from teller_core.context.tpe.forest import EXTEND, JOIN, NONE
 from teller_core.context.tpe.light import HIDDEN, extents, inside
-from teller_core.context.tpe.vocabulary import Merge, Vocabulary
+from teller_core.context.tpe.planting import planted
+from teller_core.context.tpe.vocabulary import Vocabulary
 from teller_core.context.tpe.words import word
-from teller_core.data.table import Int32, UInt8
+from teller_core.data.table import Mask
 from teller_core.data.tokens import Encoded
 from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 
-Mask = npt.NDArray[np.bool_]
-PLACES = 10
-"""Places of pairs a row: it has two slots, and each merge, which there are fewer of than rows, changes eight at most."""
 _GROW, _HANG, _KEEP_FIRST, _KEEP_LAST = 0, 1, -1, -2
 """What is to be done for rows to grow: below a row; below what has grown last; forget the last hook, or the one before it."""
 
@@ -46,46 +44,6 @@ def _unseen(trace: Trace, strange: npt.NDArray[np.intp]) -> list[str]:
     return [word(str(trace.names[name]), layer) for name, layer in called]
 
 
-def planted(
-    symbol: Int32,
-    parent: Int32,
-    stop: Int32,
-    pairs: Pairs,
-    *,
-    extent: Int32 | None = None,
-    opened: UInt8 | None = None,
-    weight: Int32 | None = None,
-    learned: int = 0,
-    runs: bool = True,
-) -> Forest:
-    """The forest of all rows, with ``pairs`` known. ``extent`` int32 a row: what it stands for, as in :func:`extents`; ``opened``
-    uint8 a row: it merges with nothing. ``learned``: the tables of pairs, which are not changed otherwise, are empty and
-    have room for so many; ``runs``: what is alike side by side is counted.
-    """
-    rows, known = len(symbol), len(pairs.known)
-    mark = np.array([NONE, 0, 0, 0, 0, runs], dtype=np.int64)
-    forest = Forest(
-        node=np.empty((rows, 8), dtype=np.int32),
-        opened=np.zeros(rows, dtype=np.uint8) if opened is None else opened,
-        weight=np.empty(0, dtype=np.int32) if weight is None else weight,
-        slot=np.full(2 * rows, NONE, dtype=np.int32),
-        told=np.empty(rows, dtype=np.int64),
-        link=np.empty(rows, dtype=np.int32),
-        place=np.empty((PLACES * rows, 2), dtype=np.int32),
-        mark=mark,
-        key=pairs.key,
-        at=pairs.at,
-        side=pairs.side,
-        known=pairs.known,
-        times=np.zeros(learned, dtype=np.int64),
-        first=np.full(known, NONE, dtype=np.int32),
-        heap=np.empty((2, learned), dtype=np.int32),
-        shown=np.empty(learned, dtype=np.int64),
-    )
-    pieces.plant(forest, symbol, parent, stop, np.arange(1, rows + 1, dtype=np.int32) if extent is None else extent)
-    return forest
-
-
 def decode(encoded: Encoded, vocabulary: Vocabulary) -> tuple[list[str], list[int]]:
     """The word and the parent (-1 for none) of every row. Raises ValueError where the tokens are another vocabulary's."""
     if encoded.vocabulary != vocabulary.hash:
@@ -98,11 +56,6 @@ def decode(encoded: Encoded, vocabulary: Vocabulary) -> tuple[list[str], list[in
     for each, above in zip(label.tolist(), tokens.parent.tolist(), strict=True):
         hook.append(growth.grow(each, NONE if above < 0 else hook[above]))
     return growth.words, growth.parents
-
-
-def parts_of(key: int) -> Merge:
-    """Kind, left and right label of the key of a pair."""
-    return key >> 60, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)
 
 
 class _Growth:

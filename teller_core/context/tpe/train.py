@@ -15,8 +15,8 @@ from teller_core.context.tpe import pieces
 from teller_core.context.tpe.columns import self_times
 from teller_core.context.tpe.forest import NONE, no_pairs
 from teller_core.context.tpe.light import HIDDEN, extents
-from teller_core.context.tpe.structural import parts_of, planted
-from teller_core.context.tpe.vocabulary import Merge, Vocabulary
+from teller_core.context.tpe.planting import planted
+from teller_core.context.tpe.vocabulary import Merge, Vocabulary, parts_of
 from teller_core.context.tpe.words import words
 from teller_core.data.table import Int32
 from teller_core.data.tree import Tree

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN, Pairs, pairs_of
+from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN, MOST_LABELS, Pairs, pairs_of
 from teller_core.context.tpe.symbols import Symbols
 from teller_core.context.tpe.words import LAYERS, bucket
 from teller_core.data.table import Int64
@@ -132,6 +132,11 @@ def keys_of(merges: Sequence[Merge]) -> Int64:
     """int64 [merges]: the key of each, as :func:`forest.key_of` makes it."""
     table = np.array(merges, dtype=np.int64).reshape(-1, 3)
     return (table[:, 0] << 60) | (table[:, 1] << 30) | table[:, 2]
+
+
+def parts_of(key: int) -> Merge:
+    """The merge that has this key."""
+    return key >> 60, (key >> 30) & (MOST_LABELS - 1), key & (MOST_LABELS - 1)
 
 
 def load(path: Path) -> Vocabulary:

@@ -4,17 +4,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from teller_core.data.assessment import Baselines, Candidates, StepExpectations
 from teller_core.data.capture import Capture
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.judge import intervals
 from teller_core.judge.baseline import Spans
 from teller_core.judge.classes import Classes
-
-Mask = npt.NDArray[np.bool_]
 
 SCOPES = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
 """Layers that hold operators: their own time is the silence between operators."""
