@@ -9,8 +9,9 @@
     explain   verdict -> words, every name and number from its evidence         tell
     keep      all of it -> rows and column chunks                               store
 
-A stage is swapped with ``replace(STAGES, assess=mine)``. Stages that compile code are imported when they first run, so that
-an answer from the store never pays for reading.
+What is asked afterwards is answered from what was kept: in ``slices.py`` what bears on a step (context) and its tokens, in
+``answers.py`` the rest. A stage is swapped with ``replace(STAGES, assess=mine)``. Stages that compile code are imported when they
+first run, so that an answer from the store never pays for reading.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

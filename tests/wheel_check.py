@@ -66,6 +66,7 @@ def build(folder: Path) -> Path:
         "it carries the prompts", [f"teller_mcp/prompts/{name}" in names for name in PROMPTS] == [True] * len(PROMPTS)
     )
     check("it carries the taxonomy", "teller_core/data/taxonomy.toml" in names)
+    check("it carries the vocabulary", "teller_core/context/tpe/default.tpe" in names)
     check("it carries no tests", not [name for name in names if name.startswith("tests")])
     return wheel
 

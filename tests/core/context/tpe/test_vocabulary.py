@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from teller_core.context.tpe.default import FILE, default
 from teller_core.context.tpe.train import train
 from teller_core.context.tpe.vocabulary import Vocabulary, described, load
 from teller_core.errors import FormatError
@@ -31,6 +32,12 @@ def test_a_person_can_read_what_each_symbol_stands_for(made: Vocabulary, tmp_pat
     assert len(lines) == len(made)
     assert any("b(c)" in line for line in lines)
     assert described(made).splitlines() == lines
+
+
+def test_the_vocabulary_that_comes_with_the_project_is_whole_and_the_words_beside_it_are_its_own() -> None:
+    vocabulary = default()
+    assert vocabulary.words and vocabulary.merges
+    assert FILE.with_suffix(".txt").read_text(encoding="utf-8") == described(vocabulary)
 
 
 @pytest.mark.parametrize(
