@@ -39,6 +39,8 @@ LIBRARY_SPANS = 1000
 """The field of ResourceSpans that ScopeSpans had before 1.0."""
 MAX_CACHED = 1 << 14
 """Bytes of a resource that is remembered. They are some hundreds."""
+LONGEST_TEXT = 4096
+"""Characters of an attribute that are kept."""
 AGAIN = "Export the spans again"
 
 
@@ -204,7 +206,7 @@ def _any(data: bytes) -> object:
     said: object = None
     for number, wire, value in fields(data):
         if number == 1:
-            said = _text(value, 4096)
+            said = _raw(value)
         elif number == 2:
             said = bool(_integer(value))
         elif number == 3:
@@ -214,10 +216,15 @@ def _any(data: bytes) -> object:
             said = Decimal(repr(real)) if math.isfinite(real) else None
         elif number == 5:
             inner = [_bytes(item) for at, _, item in fields(_bytes(value)) if at == 1]
-            said = (_first_text(inner[0], 4096) or None) if len(inner) == 1 else None
+            said = next((_raw(one) for at, _, one in fields(inner[0]) if at == 1), None) if len(inner) == 1 else None
         else:
             said = None
     return said
+
+
+def _raw(value: int | bytes) -> str:
+    """Text as the file has it, which whoever shows it cleans: what is cleaned too early may look like a number."""
+    return _bytes(value)[: 4 * LONGEST_TEXT].decode("utf-8", "replace")[:LONGEST_TEXT]
 
 
 def _first_text(data: bytes, limit: int) -> str:

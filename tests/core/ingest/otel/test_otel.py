@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -201,8 +201,16 @@ SPANS = st.builds(
 )
 
 
+def span_with(**more: object) -> Row:
+    """A span with further attributes, dots written as two underscores."""
+    attributes = {"gen_ai.request.id": "a", **{key.replace("__", "."): value for key, value in more.items()}}
+    ids = {"trace_id": f"{1:032x}", "span_id": f"{1:016x}", "parent": ""}
+    return {"name": "a", **ids, "kind": 0, "start": 0, "end": 0, "attrs": attributes, "scope": "vllm", "resource": {}}
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(rows=st.lists(SPANS, min_size=1, max_size=4))
+@example(rows=[span_with(gen_ai__latency__e2e="0\x1b")])
 def test_protobuf_and_json_say_the_same(tmp_path: Path, rows: Sequence[Row]) -> None:
     document = otlp(rows)
     as_json = read(otel.read_otlp, tmp_path, json.dumps(document).encode())
