@@ -35,14 +35,15 @@ _NEVER = np.iinfo(np.int64).min
 
 
 class Work:
-    """The work of the device streams of a tree: ``rows`` of it, and of those ``launched`` the call, ``caller``."""
+    """The work of the device streams of a tree: its ``rows`` int32, by stream and start, and the ``lane`` int32 of each; of the
+    rows ``launched`` int32, in any order, the call, ``caller`` int32. Work of stream ``k`` is ``rows[low[k]:high[k]]``.
+    """
 
     def __init__(self, tree: Tree, rows: Int32, launched: Int32, caller: Int32) -> None:
         self.tree, self.launched, self.caller = tree, launched, caller
         trace = tree.trace
         by_start = np.argsort(trace.start[rows], kind="stable")
         self.rows = rows[by_start][np.argsort(trace.lane[rows][by_start], kind="stable")]
-        """By stream and start."""
         self.lane = trace.lane[self.rows]
         self.low = np.flatnonzero(np.append(True, self.lane[1:] != self.lane[:-1])) if len(rows) else np.empty(0, int)
         self.high = np.append(self.low[1:], len(rows))
@@ -75,14 +76,16 @@ class Work:
             np.maximum.accumulate(out[low:high], out=out[low:high])
         return out
 
+    def _bounds(self, lane: int) -> tuple[int, int]:
+        """Where the work of stream ``lane`` begins and ends among ``rows``; it may have none."""
+        at = np.flatnonzero(self.lane[self.low] == lane)
+        return (int(self.low[at[0]]), int(self.high[at[0]])) if len(at) else (0, 0)
+
     def last(self, lane: int, before: Int64, done: Int64) -> Int64:
         """int64 a question: the place among ``rows`` of the last work of stream ``lane`` that was given ``before`` a time and
         done at another, -1 for none.
         """
-        at = np.flatnonzero(self.lane[self.low] == lane)
-        if not len(at):
-            return np.full(len(before), -1, dtype=np.int64)
-        low, high = int(self.low[at[0]]), int(self.high[at[0]])
+        low, high = self._bounds(lane)
         given = np.searchsorted(self.since[low:high], before, side="left")
         ended = np.searchsorted(self.until[low:high], done, side="right")
         place = np.minimum(given, ended) - 1
@@ -94,10 +97,7 @@ class Work:
 
     def first_given(self, lane: int, after: int) -> int:
         """The row of the first work of stream ``lane`` that was given to it after a time, -1 for none."""
-        at = np.flatnonzero(self.lane[self.low] == lane)
-        if not len(at):
-            return -1
-        low, high = int(self.low[at[0]]), int(self.high[at[0]])
+        low, high = self._bounds(lane)
         place = low + int(np.searchsorted(self.since[low:high], after, side="right"))
         return int(self.rows[place]) if place < high else -1
 

@@ -65,14 +65,12 @@ class Inside:
 class Encoded:
     """The tokens of one tree with what no symbol holds.
 
-    ``told`` int64: lengths of runs inside tokens, in pre-order; those of token ``i`` are ``told[first[i]:first[i + 1]]``, its own
-    first. ``unseen``: the words of rows that the vocabulary does not know, in pre-order, those of light pieces apart, which
-    ``inside`` has. ``vocabulary``: its hash.
+    ``told`` int64: the lengths of runs, token by token, in pre-order. ``unseen``: the words of rows
+    that the vocabulary does not know, in pre-order, those of light pieces apart, which ``inside`` has. ``vocabulary``: its hash.
     """
 
     tokens: Tokens
     told: Int64
-    first: Int32
     unseen: Sequence[str]
     inside: Inside
     vocabulary: str

@@ -67,9 +67,11 @@ class Tree:
 
     def subtree(self, row: int) -> "Tree":
         """The tree of ``row`` and all below it, with ``row`` as its only root. Copies no column."""
-        low, high = row, int(self.stop[row])
-        parent = self.parent[low:high] - low
-        parent = np.where(parent < 0, ROOT, parent).astype(np.int32)
+        return self.part(row, int(self.stop[row]))
+
+    def part(self, low: int, high: int) -> "Tree":
+        """Rows ``low`` to ``high``, with subtrees that are whole, as a tree: what hung below a row before them is a root now."""
+        parent = np.maximum(self.parent[low:high] - np.int32(low), np.int32(ROOT))
         return Tree(slice_rows(self.trace, low, high), parent, self.stop[low:high] - np.int32(low))
 
     def self_time(self) -> Int64:

@@ -28,8 +28,7 @@ from teller_core.context.tpe.train import learned, samples  # noqa: E402
 from teller_core.context.tpe.vocabulary import Vocabulary  # noqa: E402
 from teller_core.data.table import Int64  # noqa: E402
 from teller_core.data.trace import Layer  # noqa: E402
-from teller_core.data.tree import ROOT as TOP  # noqa: E402
-from teller_core.data.tree import Tree, slice_rows  # noqa: E402
+from teller_core.data.tree import Tree  # noqa: E402
 from teller_core.errors import TellerError  # noqa: E402
 from teller_core.ingest.reading import plan, read_trees  # noqa: E402
 from teller_core.judge.baseline import MIN_SPANS, Spans, learn  # noqa: E402
@@ -84,11 +83,8 @@ def cut(
     producer: str, spans: Spans, width: "np.ndarray[tuple[int], np.dtype[np.float64]]", low: int, high: int
 ) -> Step:
     """Rows ``low`` to ``high`` of a rank."""
-    parent = spans.tree.parent[low:high] - low
-    parent = np.where(parent < 0, TOP, parent).astype(np.int32)
-    tree = Tree(slice_rows(spans.tree.trace, low, high), parent, spans.tree.stop[low:high] - np.int32(low))
     normal = Normal(spans.normal[low:high], spans.residual[low:high], spans.group[low:high])
-    return Step(producer, tree, normal, width[spans.baseline[low:high]])
+    return Step(producer, spans.tree.part(low, high), normal, width[spans.baseline[low:high]])
 
 
 def slowed(step: Step, own: Int64, row: int, times: float) -> Step:

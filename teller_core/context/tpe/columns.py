@@ -18,14 +18,13 @@ OWN, LARGEST, START = range(3)
 
 
 class Columns(NamedTuple):
-    """What is filled in: ``number`` int32 [7, tokens]; ``time`` int64 [3, tokens]; ``told`` int64 and ``first`` int32 as in
+    """What is filled in: ``number`` int32 [7, tokens]; ``time`` int64 [3, tokens]; ``told`` int64 as in
     :class:`Encoded`; a row, ``owner`` int32: its token, and ``own`` int64 ns: its self time.
     """
 
     number: Int32
     time: Int64
     told: Int64
-    first: Int32
     owner: Int32
     own: Int64
 
@@ -37,18 +36,18 @@ def self_times(tree: Tree) -> Int64:
     return own
 
 
-def tokens_of(tree: Tree, forest: Forest, own: Int64) -> tuple[Tokens, Int64, Int32]:
-    """The live tokens as a table, and what no symbol tells of them: the columns ``told`` and ``first`` of :class:`Encoded`.
-    ``own``: what :func:`self_times` gives.
+def tokens_of(tree: Tree, forest: Forest, own: Int64) -> tuple[Tokens, Int64]:
+    """The live tokens as a table, and what no symbol tells of them: ``told`` of :class:`Encoded`. ``own``: what
+    :func:`self_times` gives.
     """
     rows, trace = len(tree), tree.trace
     owner = np.empty(rows, dtype=np.int32)
     count = int(_live(forest.node, owner))
     number = np.empty((7, count), dtype=np.int32)
     number[LOW] = owner[:count]
-    time, first = np.empty((3, count), dtype=np.int64), np.empty(count + 1, dtype=np.int32)
+    time = np.empty((3, count), dtype=np.int64)
     told = np.empty(rows, dtype=np.int64)
-    size = int(_fill(forest, tree.parent, trace.start, Columns(number, time, told, first, owner, own)))
+    size = int(_fill(forest, tree.parent, trace.start, Columns(number, time, told, owner, own)))
     tokens = Tokens(
         symbol=number[SYMBOL],
         run=number[RUN],
@@ -61,7 +60,7 @@ def tokens_of(tree: Tree, forest: Forest, own: Int64) -> tuple[Tokens, Int64, In
         where=number[WHERE],
         start=time[START],
     )
-    return tokens, told[:size].copy(), first
+    return tokens, told[:size].copy()
 
 
 @compiled
@@ -106,7 +105,6 @@ def _fill(forest: Forest, parent: Int32, start: Int64, made: Columns) -> int:
         number[SYMBOL, token], number[PARENT, token], number[ENDS, token] = label >> 1, up, high
         number[DEPTH, token] = 0 if up == NONE else number[DEPTH, up] + 1
         time[START, token] = start[low] - start[0]
-        made.first[token] = size
         at, last = node[low, HEAD], node[low, TAIL]
         number[RUN, token] = told[at] if label & 1 else 1
         while at != NONE:
@@ -120,7 +118,6 @@ def _fill(forest: Forest, parent: Int32, start: Int64, made: Columns) -> int:
             total += own[row]
             where = row if own[row] > own[where] else where
         number[WHERE, token], time[OWN, token], time[LARGEST, token] = where, total, own[where]
-    made.first[number.shape[1]] = size
     return size
 
 

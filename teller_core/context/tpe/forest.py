@@ -16,11 +16,10 @@ NONE = -1
 MOST_LABELS = 1 << 30
 """Labels are smaller, so that a kind and two of them fit into 62 bits."""
 LABEL, FIRST, BEFORE, AFTER, ABOVE, HIGH, HEAD, TAIL = range(8)
-"""Columns of ``Forest.node``. ABOVE is kept for first children alone; HEAD and TAIL: the list of what its symbol leaves out."""
+"""Columns of ``Forest.node``. ABOVE is kept for first children alone; HEAD and TAIL: its list of run lengths."""
 FREE, USED, KNOWN, HEAPED, FULL, RUNS = range(6)
 """Entries of ``Forest.mark``: the first free place (its chain, or NONE), how many places were ever used, how many pairs are
-known, how many of them are in the heap, whether there was a pair too many, and
-whether runs are made."""
+known, how many of them are in the heap, whether there was a pair too many, and whether runs are made."""
 
 
 class Forest(NamedTuple):
@@ -28,7 +27,7 @@ class Forest(NamedTuple):
 
     ``node`` int32 [rows, 8], HIGH being NONE for a row inside a token; ``opened`` uint8: rows that merge with nothing; ``weight``
     int32: how often the row's tree occurs; ``slot`` int32 [2 rows]: the number of the pair that a slot holds; ``told`` int64 and
-    ``link`` int32 [rows]: lists of run lengths and folded pairs, and what comes next in them; ``place`` int32 [n, 2]: places of
+    ``link`` int32 [rows]: lists of run lengths, and what comes next in them; ``place`` int32 [n, 2]: places of
     pairs (slot, next place), enough for every time that a slot changes; ``mark`` int64.
     Pairs have numbers. ``key`` int64 and ``at`` int32: an open hash table of their keys and numbers, a power of two long;
     ``side`` uint8 a label: bit k: a pair of kind k has it on the left; bit k + 3: on the right; by number: ``known`` int64

@@ -157,10 +157,11 @@ def _take_in_next(forest: Forest, token: int) -> None:
 
 
 @inlined
-def _tell(forest: Forest, token: int, place: int, what: int) -> None:
-    """Put ``what`` before all that is told of ``token``. ``place``: a row that is a token no more, or will not be, since then."""
+def _begin_run(forest: Forest, token: int, place: int) -> None:
+    """Make ``token`` a run of one, whose length comes before all others of it. ``place``: a row that is about to be no token."""
     node = forest.node
-    forest.told[place] = what
+    node[token, LABEL] |= 1
+    forest.told[place] = 1
     forest.link[place] = node[token, HEAD]
     if node[token, HEAD] < 0:
         node[token, TAIL] = place
@@ -177,8 +178,7 @@ def _count_in(forest: Forest, token: int) -> bool:
     if not _whole(forest, token) or not _whole(forest, other):
         return False
     if node[token, LABEL] & 1 == 0:
-        _tell(forest, token, other, 1)
-        node[token, LABEL] |= 1
+        _begin_run(forest, token, other)
     if node[other, LABEL] & 1:
         head = node[other, HEAD]
         told[node[token, HEAD]] += told[head]

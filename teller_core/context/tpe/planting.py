@@ -21,12 +21,12 @@ def planted(
     extent: Int32 | None = None,
     opened: UInt8 | None = None,
     weight: Int32 | None = None,
-    learned: int = 0,
+    room: int = 0,
     runs: bool = True,
 ) -> Forest:
     """The forest of all rows, with ``pairs`` known. ``extent`` int32 a row: what it stands for, see :mod:`light`; ``opened``
-    uint8 a row: it merges with nothing. ``learned``: the tables of pairs, which are not changed otherwise, are empty and
-    have room for so many; ``runs``: what is alike side by side is counted.
+    uint8 a row: it merges with nothing. ``room``: the tables of pairs, which are not changed otherwise, are empty and
+    hold so many; ``runs``: what is alike side by side is counted.
     """
     rows, known = len(symbol), len(pairs.known)
     mark = np.array([NONE, 0, 0, 0, 0, runs], dtype=np.int64)
@@ -43,10 +43,10 @@ def planted(
         at=pairs.at,
         side=pairs.side,
         known=pairs.known,
-        times=np.zeros(learned, dtype=np.int64),
+        times=np.zeros(room, dtype=np.int64),
         first=np.full(known, NONE, dtype=np.int32),
-        heap=np.empty((2, learned), dtype=np.int32),
-        shown=np.empty(learned, dtype=np.int64),
+        heap=np.empty((2, room), dtype=np.int32),
+        shown=np.empty(room, dtype=np.int64),
     )
     _plant(forest, symbol, parent, stop, np.arange(1, rows + 1, dtype=np.int32) if extent is None else extent)
     return forest

@@ -79,14 +79,14 @@ def _symbols(texts: Sequence[str], of: Int32, number: dict[str, int]) -> Int32:
     return np.take(np.array(pairs, dtype=np.int32).reshape(-1, 2), of, axis=0).reshape(-1)
 
 
-def encode(tree: Tree, learned: Stream) -> StreamTokens:
+def encode(tree: Tree, stream: Stream) -> StreamTokens:
     """``tree`` as tokens of the rule."""
     found, of = words(tree.trace)
-    symbol = _symbols(found, of, {text: at for at, text in enumerate(learned.words)})
+    symbol = _symbols(found, of, {text: at for at, text in enumerate(stream.words)})
     parent, stop = np.full(len(symbol), NONE, dtype=np.int32), np.arange(1, len(symbol) + 1, dtype=np.int32)
-    forest = planted(symbol, parent, stop, learned.pairs, runs=False)
+    forest = planted(symbol, parent, stop, stream.pairs, runs=False)
     pieces.look_everywhere(forest)
-    pieces.merge_by_rank(forest, len(learned.merges), len(learned.words), np.empty(2 * len(symbol), dtype=np.int32))
+    pieces.merge_by_rank(forest, len(stream.merges), len(stream.words), np.empty(2 * len(symbol), dtype=np.int32))
     low = np.flatnonzero(forest.node[:, HIGH] != NONE).astype(np.int32)
     row = low // 2
     names = np.zeros(len(symbol), dtype=np.int32)

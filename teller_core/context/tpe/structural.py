@@ -35,8 +35,8 @@ def encode(tree: Tree, vocabulary: Vocabulary, opened: Mask | None = None) -> En
     forest = planted(symbol, tree.parent, tree.stop, vocabulary.pairs, extent=extent, opened=alone)
     pieces.look_everywhere(forest)
     pieces.merge_by_rank(forest, len(vocabulary.merges), vocabulary.base, np.empty(2 * len(symbol), dtype=np.int32))
-    tokens, told, first = tokens_of(tree, forest, own)
-    return Encoded(tokens, told, first, unseen, inside(tree, extent), vocabulary.hash)
+    tokens, told = tokens_of(tree, forest, own)
+    return Encoded(tokens, told, unseen, inside(tree, extent), vocabulary.hash)
 
 
 def _unseen(trace: Trace, strange: npt.NDArray[np.intp]) -> list[str]:

@@ -91,7 +91,7 @@ def merges_of(
     """
     symbol, parent, stop, weight = columns
     room = min(MOST_PAIRS, 4 * len(symbol) + 16)
-    forest = planted(symbol, parent, stop, no_pairs(room), extent=extent, weight=weight, learned=room, runs=runs)
+    forest = planted(symbol, parent, stop, no_pairs(room), extent=extent, weight=weight, room=room, runs=runs)
     pieces.look_everywhere(forest)
     spare, made = np.empty(2 * len(symbol), dtype=np.int32), np.empty(max(0, size - base), dtype=np.int64)
     count = int(pieces.learn(forest, base, LEAST_COUNT, spare, made))

@@ -13,7 +13,6 @@ from teller_core.data.report import SliceReport
 from teller_core.data.steps import Participation
 from teller_core.data.table import UNKNOWN, take
 from teller_core.data.trace import Layer
-from teller_core.data.tree import Tree, slice_rows
 from teller_core.judge.assess import assess
 from tests.core.judge.service import MS, US, Rows, Work, requests_table, service
 
@@ -50,10 +49,7 @@ def spans(made: Capture, step: int) -> list[StepSpans]:
         low, high, rank = int(made.work.row[i]), int(made.work.row_stop[i]), int(made.work.rank[i])
         tree = made.ranks[rank].tree
         assert tree is not None
-        parent = np.maximum(tree.parent[low:high] - np.int32(low), np.int32(-1))
-        out.append(
-            StepSpans(rank, low, Tree(slice_rows(tree.trace, low, high), parent, tree.stop[low:high] - np.int32(low)))
-        )
+        out.append(StepSpans(rank, low, tree.part(low, high)))
     return out
 
 

@@ -18,7 +18,6 @@ from teller_core.data.graph import Kind
 from teller_core.data.report import SliceReport
 from teller_core.data.table import UNKNOWN, take
 from teller_core.data.trace import Layer
-from teller_core.data.tree import Tree, slice_rows
 from tests.core.judge.captured import ROOT, TRIMMED, rebuilt
 from tests.core.judge.service import MS, Work, service
 
@@ -27,11 +26,6 @@ FOLDERS = sorted(path for path in TRACES.glob("*") if path.is_dir())
 ROOMS = ((700, None), (4_000, None), (40_000, 40), (10_000_000, None))
 """Tokens and nodes. The last has room for everything."""
 MISSED = re.compile(r"(\d+) suspected spans found no room")
-
-
-def piece(tree: Tree, low: int, high: int) -> Tree:
-    parent = np.maximum(tree.parent[low:high] - np.int32(low), np.int32(-1))
-    return Tree(slice_rows(tree.trace, low, high), parent, tree.stop[low:high] - np.int32(low))
 
 
 def parts(made: Capture, step: int) -> list[StepSpans]:
@@ -44,7 +38,7 @@ def parts(made: Capture, step: int) -> list[StepSpans]:
         low, high, at = int(made.work.row[i]), int(made.work.row_stop[i]), int(made.work.rank[i])
         tree = made.ranks[at].tree
         assert tree is not None
-        out.append(StepSpans(at, low, piece(tree, low, high), made.ranks[at].shift))
+        out.append(StepSpans(at, low, tree.part(low, high), made.ranks[at].shift))
     return out
 
 

@@ -8,7 +8,7 @@ from teller_core.context.dependencies import StepSpans
 from teller_core.context.slicing import Cut, Room, causal_slice, price
 from teller_core.data.assessment import Candidates
 from teller_core.data.trace import Layer
-from teller_core.data.tree import Tree, slice_rows
+from teller_core.data.tree import Tree
 from tests.core.judge.service import MS, US, Rows, Work, service
 
 PLENTY = 1_000_000
@@ -206,19 +206,10 @@ def test_handles_are_rows_of_the_whole_tree() -> None:
     tree = capture.ranks[0].tree
     assert tree is not None
     low, high = int(capture.work.row[1]), int(capture.work.row_stop[1])
-    part = cut(piece(tree, low, high), [5], first=low)
+    part = cut(tree.part(low, high), [5], first=low)
     assert f"0:{low + 5}" in {line.handle for line in part.lines}
     assert part.lines[0].handle == f"0:{low}"
 
 
 def test_a_step_without_spans_is_an_empty_slice() -> None:
     assert cut(Rows().tree(), [1]) == Cut([], 0, 0, 0, 1)
-
-
-def piece(tree: Tree, low: int, high: int) -> Tree:
-    parent = tree.parent[low:high] - np.int32(low)
-    return Tree(
-        slice_rows(tree.trace, low, high),
-        np.where(parent < 0, np.int32(-1), parent),
-        tree.stop[low:high] - np.int32(low),
-    )

@@ -42,7 +42,6 @@ def main() -> None:
         for column in (
             *(getattr(table, f.name) for table in tables for f in fields(table)),
             encoded.told,
-            encoded.first,
             *(getattr(encoded.inside, name) for name in ("rows", "name", "layer", "above")),
         ):
             digest.update(f"{column.dtype} {column.shape}".encode() + column.tobytes())
