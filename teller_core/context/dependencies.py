@@ -76,7 +76,7 @@ def across(parts: Sequence[StepSpans], met: Met) -> Graph:
     low = np.flatnonzero(np.append(True, np.any(group[:, 1:] != group[:, :-1], axis=0))) if len(mine) else mine
     size = np.diff(np.append(low, len(mine)))
     last = np.repeat(low + size - 1, size)  # of each call, the last one of its collective
-    other = np.flatnonzero(last != np.arange(len(mine)))
+    other = np.flatnonzero(calls.rank[mine] != calls.rank[mine][last])  # damaged, a rank may be in one collective twice
     named = calls.late[mine] == calls.rank[mine][last]
     hub, call = at[mine][last[other]], at[mine][other]
     sure = named[other] & (calls.late[mine][other] >= 0)
@@ -147,6 +147,8 @@ def positions(parts: Sequence[StepSpans], calls: Collectives) -> Int64:
 def _handed_over(tree: Tree, time: Int64) -> Int64:
     """The host's outermost row of communication for each one that began at ``time``, -1 for none."""
     trace, found = tree.trace, np.full(len(time), -1, dtype=np.int64)
+    if not len(tree):
+        return found
     rows = np.flatnonzero((trace.layer == Layer.COMMUNICATION) & ~trace.on_device)
     inside = np.append(0, np.maximum.accumulate(tree.stop[rows])[:-1]) > rows if len(rows) else rows.astype(np.bool_)
     rows = rows[~inside]

@@ -41,7 +41,7 @@ def slice_report(
     this step; ``budget``: assistant tokens for the lines, of which there are ``nodes`` at most; ``text`` cleans and shortens
     names; ``met``: the step's collectives; ``request``: the small number of the request it is shown for.
     """
-    begin = moment.begin
+    begin, spans = moment.begin, [mine for mine in spans if len(mine.tree)]
     whole = _room(budget, nodes)
     head = _fitting(moment_lines(moment), _part_of(whole, HEAD_SHARE) if spans else whole)
     spent = sum(price(line) for line in head)

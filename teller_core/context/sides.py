@@ -78,7 +78,7 @@ def _waits(parts: Sequence[StepSpans], met: Met | None, rows: int) -> Int64:
     wait = np.zeros(rows, dtype=np.int64)
     if met is not None:
         at = positions(parts, met.collectives)
-        wait[at[at >= 0]] = np.maximum(met.collectives.wait[at >= 0], 0)
+        np.maximum.at(wait, at[at >= 0], met.collectives.wait[at >= 0])
     return wait
 
 

@@ -31,6 +31,8 @@ FRAME_SHARE = 0.01
 """Python frames with less own time than this share of the step are passed over: stacks run to a hundred frames."""
 RELEVANT_SHARE = 0.5
 """Of what the chains left of the budget, at most, goes to what else bears on the suspected spans."""
+MISFITS = 100
+"""So many lines that found no room tell that there is none: a step may have a million names."""
 
 
 class Cut(NamedTuple):
@@ -132,10 +134,17 @@ class _Page:
 
     def add(self, rows: list[int]) -> bool:
         """Keep the lines of ``rows``, all or none; whether there was room for it."""
-        fresh = {e: self._line(e) for e in (int(self.merged.of[row]) for row in rows) if e not in self.kept}
-        cost = sum(price(line) for line in fresh.values())
-        if self.spent + cost > self.room.tokens or len(self.kept) + len(fresh) > self.room.nodes:
-            return False
+        fresh: dict[int, SliceLine] = {}
+        cost = 0
+        for entry in (int(self.merged.of[row]) for row in rows):
+            if (
+                entry < 0 or entry in self.kept or entry in fresh
+            ):  # no line stands for a frame that is passed over at the top
+                continue
+            fresh[entry] = self._line(entry)
+            cost += price(fresh[entry])
+            if self.spent + cost > self.room.tokens or len(self.kept) + len(fresh) > self.room.nodes:
+                return False
         self.kept |= fresh
         self.spent += cost
         return True
@@ -163,9 +172,13 @@ class _Page:
             below.setdefault(above, []).append(entry)
         heap = [(-float(merged.weight[e]), e) for above in (-1, *self.kept) for e in below.get(above, ())]
         heapq.heapify(heap)
-        while heap:
+        misfits = 0
+        while heap and misfits < MISFITS:
             weight, entry = heapq.heappop(heap)
-            if -weight < least or (entry not in self.kept and not self.add([int(merged.row[entry])])):
+            if -weight < least:
+                break
+            if entry not in self.kept and not self.add([int(merged.row[entry])]):
+                misfits += 1
                 continue
             for child in below.get(entry, ()):
                 if child not in self.kept:
@@ -237,17 +250,14 @@ def _weight(tree: Tree) -> Int64:
 
 
 def _heaviest(tree: Tree, weight: Int64) -> Iterator[int]:
-    """The heaviest root, its heaviest child and so on."""
-    parent = tree.parent
-    roots = np.flatnonzero(parent == ROOT)
-    row = int(roots[np.argmax(weight[roots])])
-    while True:
+    """The heaviest root, its heaviest child and so on; of several the first."""
+    best, child = np.full(len(tree) + 1, np.iinfo(np.int64).min), np.full(len(tree) + 1, ROOT, dtype=np.int32)
+    np.maximum.at(best, tree.parent, weight)  # that of the roots is the last, which ROOT is the position of
+    first = np.flatnonzero(weight == best[tree.parent])[::-1]
+    child[tree.parent[first]] = first
+    row = ROOT
+    while (row := int(child[row])) != ROOT:
         yield row
-        low, high = row + 1, int(tree.stop[row])
-        below = np.flatnonzero(parent[low:high] == row) + low
-        if not len(below):
-            return
-        row = int(below[np.argmax(weight[below])])
 
 
 def price(line: SliceLine) -> int:

@@ -16,15 +16,17 @@ from teller_core.context.tpe.columns import self_times
 from teller_core.context.tpe.forest import NONE, no_pairs
 from teller_core.context.tpe.light import HIDDEN, extents
 from teller_core.context.tpe.planting import planted
-from teller_core.context.tpe.vocabulary import Merge, Vocabulary, parts_of
+from teller_core.context.tpe.vocabulary import MOST_SYMBOLS, Merge, Vocabulary, parts_of
 from teller_core.context.tpe.words import words
 from teller_core.data.table import Int32
 from teller_core.data.tree import Tree
-from teller_core.errors import LimitError
+from teller_core.errors import InputError, LimitError
 
 LEAST_COUNT = 2
 """A pair seen once is no pattern: the reference rule's minimum as well."""
 MOST_PAIRS = 1 << 22
+LEAST_SYMBOLS = 32
+"""In fewer there is no room for some words beside those for unknown words and for light pieces."""
 LIGHT = 200
 """One in so many of a step's time is light: of 1,000 to 100 the finest at which steps of a producer that training has not seen
 shrink by 95 % with 1,024 symbols, told by leaving out one training producer at a time (tests/bench/tpe_study.py --choose).
@@ -64,15 +66,19 @@ def samples(trees: Iterable[Tree], share: int = 0) -> list[Sample]:
 
 def learned(trees: Iterable[Tree], size: int, share: int = LIGHT) -> Vocabulary:
     """A vocabulary of at most ``size`` symbols, in which pieces of less than one in ``share`` of their tree are light. Raises
-    LimitError for more pairs than fit.
+    InputError for a size that none has, LimitError for more pairs than fit.
     """
     return train(samples(trees, share), size, share)
 
 
 def train(given: Sequence[Sample], size: int, share: int = 0) -> Vocabulary:
-    """A vocabulary of at most ``size`` symbols, half of them words at most, of samples made with ``share``. Raises LimitError
-    for more pairs than fit.
+    """A vocabulary of at most ``size`` symbols, half of them words at most, of samples made with ``share``. Raises InputError
+    for a size that none has, LimitError for more pairs than fit.
     """
+    if not LEAST_SYMBOLS <= size <= MOST_SYMBOLS:
+        raise InputError(
+            "training a vocabulary", f"none has {size} symbols", f"Ask for {LEAST_SYMBOLS} to {MOST_SYMBOLS:,}"
+        )
     bare = Vocabulary(_frequent(given, size // 2), max(1, size // BUCKET_SHARE), (), share)
     columns, extent = _joined(given, bare)
     return replace(bare, merges=merges_of(columns, bare.base, size, extent=extent))

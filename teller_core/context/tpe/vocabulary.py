@@ -12,7 +12,7 @@
     sha256 ...
 
 What takes less than one in ``light`` of its step is light. A merge names a kind and two labels (twice a symbol, plus one for
-a run) and makes the next symbol.
+a run) of symbols before it and makes the next symbol.
 """
 
 import hashlib
@@ -25,13 +25,15 @@ import numpy as np
 
 from teller_core.context.tpe.forest import ABSORB, EXTEND, JOIN, MOST_LABELS, Pairs, pairs_of
 from teller_core.context.tpe.symbols import Symbols
-from teller_core.context.tpe.words import LAYERS, bucket
+from teller_core.context.tpe.words import LAYERS, bucket, is_word
 from teller_core.data.table import Int64
 from teller_core.errors import FormatError
 
 HEAD = "teller-tpe 2"
 KINDS = {"absorb": ABSORB, "extend": EXTEND, "join": JOIN}
 MOST_BYTES = 4 << 20
+MOST_SYMBOLS = 1 << 16
+"""Far above what training is asked for: compiled loops take symbols for places in tables."""
 LONGEST = 400
 """Characters of what a symbol stands for: later merges hold thousands of calls."""
 Merge = tuple[int, int, int]
@@ -63,6 +65,18 @@ class Vocabulary:
     def __len__(self) -> int:
         return self.base + len(self.merges)
 
+    def check(self) -> None:
+        """Raise ValueError where a word is none or stands twice, a number is out of all bounds, or a merge is not of symbols
+        before it.
+        """
+        if min(self.share, self.buckets - 1) < 0 or max(self.share, self.buckets, len(self)) > MOST_SYMBOLS:
+            raise ValueError("a number is out of bounds")
+        if len(set(self.words)) < len(self.words) or not all(is_word(text) for text in self.words):
+            raise ValueError("a word is none, or stands twice")
+        for at, (_, left, right) in enumerate(self.merges, self.base):
+            if not (0 <= left < 2 * at and 0 <= right < 2 * at):
+                raise ValueError("a merge is not of symbols before it")
+
     @cached_property
     def number(self) -> dict[str, int]:
         """Symbol by known word."""
@@ -84,7 +98,7 @@ class Vocabulary:
         return pairs_of(keys_of(self.merges), len(self))
 
     def first(self, size: int) -> "Vocabulary":
-        """The vocabulary with only so many merges that it has at most ``size`` symbols."""
+        """The vocabulary with only so many merges that it has at most ``size`` symbols, with none where it has more without."""
         return replace(self, merges=self.merges[: max(0, size - self.base)])
 
     @cached_property
@@ -142,9 +156,11 @@ def parts_of(key: int) -> Merge:
 def load(path: Path) -> Vocabulary:
     """The vocabulary in a file. Raises FormatError where it is none, or is not what its hash says."""
     try:
-        text = path.read_bytes()[:MOST_BYTES].decode("utf-8")
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES).decode("utf-8")
         body, _, last = text.rstrip("\n").rpartition("\n")
         made = _parsed(body.split("\n"))
+        made.check()
     except (OSError, ValueError, KeyError, IndexError):
         raise FormatError("the vocabulary", "it is no file of a vocabulary", "Name one that training wrote") from None
     if last != f"sha256 {made.hash}":

@@ -19,6 +19,8 @@ from teller_core.data.trace import Layer, Trace
 CPLUSPLUS = (Layer.RUNTIME, Layer.KERNEL, Layer.COMMUNICATION)
 NOISE = re.compile(r"^(?:void|int|bool) |\(anonymous namespace\)::")
 ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
+HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+"""What does not show: it drives terminals, hides text, or is no text. What Python calls printable differs by its version."""
 FIRST_WORD = re.compile(r"[A-Za-z]+")
 LAYERS = tuple(layer.name.lower() for layer in Layer)
 LAYER_COUNT = len(LAYERS)
@@ -28,11 +30,17 @@ REMEMBERED = 1 << 13
 
 @lru_cache(REMEMBERED)
 def word(name: str, layer: int) -> str:
-    """The word of one span: ``layer name``."""
-    name = plain_name(name[: 4 * NAME_LENGTH], layer)
+    """The word of one span: ``layer name``, with a blank for what does not show."""
+    name = plain_name(HIDDEN.sub(" ", name[: 4 * NAME_LENGTH]), layer)
     if layer in CPLUSPLUS:
         name = ARGUMENTS.sub("", NOISE.sub("", name)) or name
     return f"{LAYERS[layer]} {' '.join(name[:NAME_LENGTH].split())}"
+
+
+def is_word(text: str) -> bool:
+    """Whether :func:`word` may have made it."""
+    layer, blank, name = text.partition(" ")
+    return layer in LAYERS and bool(blank) and len(name) <= NAME_LENGTH and HIDDEN.search(name) is None
 
 
 def words(trace: Trace) -> tuple[list[str], Int32]:

@@ -279,6 +279,16 @@ def test_a_communication_that_began_before_its_call_is_another_one_s() -> None:
     assert listed(across(parts(2, host=2), Met(calls(*rows), no_meetings()))) == [(2, 5, Kind.COLLECTIVE)]
 
 
+def test_a_rank_that_is_in_one_collective_twice_waited_for_no_call_of_its_own() -> None:
+    twice = calls((5, 0, 100, 3, 1), (5, 1, 100, 9, 1), (5, 1, 101, 4, 1))
+    assert listed(across(parts(2, host=1), Met(twice, no_meetings()))) == [(2, 0, Kind.COLLECTIVE)]
+
+
+def test_a_rank_of_which_no_row_is_left_is_in_no_edge() -> None:
+    nothing = [part._replace(tree=part.tree.part(0, 0)) for part in parts(2)]
+    assert len(across(nothing, Met(calls((5, 0, 100, 3, 1), (5, 1, 100, 9, 1)), no_meetings()))) == 0
+
+
 def test_a_collective_whose_call_nobody_saw_is_in_no_edge() -> None:
     rows = [(5, 0, 900, 50 * US, 1), (5, 1, 900, 51 * US, 1), (6, 0, 901, 90 * US, 0), (6, 1, 901, 91 * US, 0)]
     assert not len(across(parts(2, host=1), Met(calls(*rows), no_meetings())))

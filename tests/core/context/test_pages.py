@@ -297,6 +297,18 @@ def test_a_long_wait_is_shown_on_both_its_sides_where_nothing_is_suspected() -> 
     assert "waited for" not in waiting(100 * US, nobody()).note
 
 
+def test_a_rank_of_which_the_step_has_no_row_leaves_the_others_as_they_are() -> None:
+    made, parts, met = late_rank(3 * MS)
+    gone = StepSpans(2, 0, parts[0].tree.part(0, 0))
+    less = take(made.work, np.zeros(0, dtype=np.int64))
+    for when in (moment(made, 0), replace(moment(made, 0), work=less)):
+        said = [
+            slice_report(when, some, nobody(), capture="c", budget=900, text=str, met=met)
+            for some in (parts, [*parts, gone])
+        ]
+        assert said[0] == said[1]
+
+
 def test_the_sides_of_a_wait_that_found_no_room_are_counted() -> None:
     said = waiting(3 * MS, nobody(), budget=230)
     assert said.tokens <= 230

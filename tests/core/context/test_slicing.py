@@ -1,9 +1,11 @@
 """A slice holds the chain to every suspect, keeps order, and never costs more than it may."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from teller_core.context import slicing
 from teller_core.context.dependencies import StepSpans
 from teller_core.context.slicing import Cut, Room, causal_slice, price
 from teller_core.data.assessment import Candidates
@@ -213,3 +215,62 @@ def test_handles_are_rows_of_the_whole_tree() -> None:
 
 def test_a_step_without_spans_is_an_empty_slice() -> None:
     assert cut(Rows().tree(), [1]) == Cut([], 0, 0, 0, 1)
+
+
+def test_a_neighbor_on_its_stream_is_shown_also_where_it_was_called_from_an_idle_python_frame_at_the_top() -> None:
+    rows = Rows()
+    rows.open("aten::slow", Layer.OPERATOR, 0)
+    rows.leaf("slow_kernel", Layer.KERNEL, MS, 50 * MS, lane=2)
+    rows.close(MS)
+    rows.open("thread.py: run", Layer.PYTHON, 0, lane=1)
+    rows.open("aten::other", Layer.OPERATOR, 0, lane=1)
+    rows.leaf("other_kernel", Layer.KERNEL, 51 * MS, 50 * MS, lane=2)
+    rows.close(60 * MS)
+    rows.close(60 * MS)
+    part = cut(rows.tree(), [1])
+    assert [(line.depth, line.text) for line in part.lines] == [
+        (0, "aten::slow"),
+        (1, "slow_kernel"),
+        (0, "aten::other"),
+        (1, "other_kernel"),
+    ]
+
+
+def chain(depth: int) -> Tree:
+    """A call in a call in a call, each of another name."""
+    rows = Rows()
+    for at in range(depth):
+        rows.open(f"f{at}", Layer.OPERATOR, at)
+    for at in range(depth):
+        rows.close(2 * depth + at)
+    return rows.tree()
+
+
+def test_of_a_chain_that_does_not_fit_no_more_lines_are_made_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    counted = slicing.price
+    monkeypatch.setattr(slicing, "price", lambda line: made.append(1) or counted(line))
+    assert cut(chain(2_000), [1_999, 1_000], budget=1_000).missed == 2
+    assert len(made) < 100
+
+
+def test_of_a_million_lines_that_find_no_room_few_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(names=[f"f{at}" for at in range(2_000)])
+    for at in range(2_000):
+        rows.leaf(f"f{at}", Layer.OPERATOR, at * US, US)
+    made: list[int] = []
+    counted = slicing.price
+    monkeypatch.setattr(slicing, "price", lambda line: made.append(1) or counted(line))
+    part = cut(rows.tree(), [], budget=1_000)
+    assert len(part.lines) > 5
+    assert len(made) <= len(part.lines) + slicing.MISFITS
+
+
+@given(trees())
+def test_the_heaviest_line_is_below_the_heaviest_line(tree: Tree) -> None:
+    weight = slicing._weight(tree)
+    path, below = [], [row for row in range(len(tree)) if tree.parent[row] < 0]
+    while below:
+        path.append(max(below, key=lambda row: (weight[row], -row)))
+        below = tree.children(path[-1])
+    assert list(slicing._heaviest(tree, weight)) == path
