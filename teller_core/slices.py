@@ -4,8 +4,10 @@ Each question reads the rows and spans that its answer needs and leaves the rest
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
 
 from teller_core.context.dependencies import Met, StepSpans
 from teller_core.context.moments import Moment, blamed_step
@@ -16,7 +18,7 @@ from teller_core.data.capture import Collectives, Meetings, Pauses
 from teller_core.data.report import OperatorReport, SliceReport, SlowReport
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.steps import Steps, StepWork
-from teller_core.data.table import Int32
+from teller_core.data.table import UNKNOWN, Int32
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.store import Store
 from teller_core.tell.names import shorten
@@ -192,7 +194,43 @@ def _span_slice(store: Store, capture: str, span: tuple[int, int], budget: int, 
     suspects = store.rows(capture, Candidates, "step", low, high)
     spans = StepSpans(rank, row, tree)
     report = span_report(spans, suspects, capture=capture, step=step, budget=budget, text=shorten, nodes=nodes)
+    met = list(_meeting_of(store, capture, rank, row))
+    report = report.model_copy(update={"note": "; ".join(filter(None, [*met, report.note]))})
     return with_losses(report, losses.SPANS, problems_of(store, capture))
+
+
+def _meeting_of(store: Store, capture: str, rank: int, row: int) -> Iterator[str]:
+    """Where a span is a rank's call of a collective: who waited for whom in it, and what kept the one that came last."""
+    here = store.rows(capture, Collectives, "row", row, row + 1)
+    mine = np.flatnonzero((here.rank == rank) & (here.sequence >= 0))
+    if not len(mine):
+        return
+    at = int(here.sequence[mine[0]])
+    calls = store.rows(capture, Collectives, "sequence", at, at + 1)
+    met = store.rows(capture, Meetings, low=at, high=at + 1)
+    if not len(met.late):
+        return
+    late, kept = int(met.late[0]), int(met.kept[0])
+    inside = f", which was in {late}:{kept} until then" if kept >= 0 else ""
+    if late < 0:
+        yield f"a collective of {int(met.came[0])} ranks: nobody can be said to have come last"
+    elif late == rank:
+        others = np.where((calls.rank == late) | (calls.row < 0), UNKNOWN, calls.wait)
+        most = int(np.argmax(others))
+        inside = f"; until then its rank was in {late}:{kept}" if kept >= 0 else ""
+        waited = f"; longest waited {int(calls.rank[most])}:{int(calls.row[most])}, {int(others[most]) / 1e6:,.3g} ms"
+        yield (
+            f"a collective of {int(met.came[0])} ranks: this one came last{inside}"
+            + (waited if others[most] != UNKNOWN else "")
+        )
+    else:
+        waited = int(here.wait[mine[0]])
+        said = f"waited {waited / 1e6:,.3g} ms" if waited != UNKNOWN else "waited"
+        last = calls.row[calls.rank == late]
+        yield (
+            f"a collective of {int(met.came[0])} ranks: this one {said} for the rank at position {late}{inside}"
+            + (f"; its call is {late}:{int(last[0])}" if len(last) and last[0] >= 0 else "")
+        )
 
 
 def _step_to_blame(store: Store, capture: str, number: int) -> tuple[int, str]:

@@ -51,8 +51,18 @@ def moment_lines(moment: Moment) -> Iterator[SliceLine]:
     if UNKNOWN in (begin, end):
         return
     yield _line(f"step:{moment.step}", 0, _work_text(moment.steps), "engine", (0, end - begin))
-    below = [*_stages(moment, begin), *_pauses(moment, begin, end), *_requests(moment, begin)]
+    below = [*_stages(moment, begin), *_pauses(moment, begin, end), *_requests(moment, begin, end)]
     yield from sorted(below, key=lambda line: line.start_ms)
+
+
+def most_telling(line: SliceLine, request: int | None) -> tuple[int, float]:
+    """Sorts lines of :func:`moment_lines` where not all find room: the step, the request it is shown for, what took longest of
+    the stages and pauses, the other requests.
+    """
+    kind, _, number = line.handle.partition(":")
+    if line.depth == 0 or (kind == "request" and number == str(request)):
+        return line.depth, 0.0
+    return (3, 0.0) if kind == "request" else (2, -line.dur_ms)
 
 
 def blamed_step(
@@ -101,20 +111,23 @@ def _pauses(moment: Moment, begin: int, end: int) -> Iterator[SliceLine]:
     for i in np.flatnonzero((pauses.start < end) & (pauses.start + pauses.dur > begin)).tolist():
         low = int(pauses.start[i]) - begin
         text = f"{pauses.kind[i]} of the {pauses.role[i] or 'unknown'} process"
-        yield _line(f"pause:{i}", 1, text, "engine", (low, low + int(pauses.dur[i])))
+        pause = _line(f"pause:{i}", 1, text, "engine", (low, low + int(pauses.dur[i])))
+        yield pause.model_copy(update={"self_ms": pause.dur_ms})
 
 
-def _requests(moment: Moment, begin: int) -> Iterator[SliceLine]:
+def _requests(moment: Moment, begin: int, end: int) -> Iterator[SliceLine]:
+    """Each is in the step from its scheduling to the end of the model's run: what of it is one's own, nobody can tell."""
     served = moment.participation
-    at = int(moment.steps.scheduled[0])
+    at, done = int(moment.steps.scheduled[0]), int(moment.steps.finished[0])
     low = (at if at != UNKNOWN else begin) - begin
+    high = (done if done != UNKNOWN else end) - begin
     for i in range(len(served.step)):
         tokens = int(served.tokens[i])
         many = f"{tokens} tokens" if tokens != 1 else "1 token"
         text = f"request {int(served.request[i]) + 1}: {Role(int(served.role[i])).name.lower()}"
         again = f", {int(served.recomputed[i])} of them again" if served.recomputed[i] > 0 else ""
         said = f"{text} {many}{again}" if tokens >= 0 else text
-        yield _line(f"request:{int(served.request[i]) + 1}", 1, said, "request", (low, low))
+        yield _line(f"request:{int(served.request[i]) + 1}", 1, said, "request", (low, max(low, high)))
 
 
 def _work_text(steps: Steps) -> str:
@@ -134,14 +147,13 @@ def _work_text(steps: Steps) -> str:
 
 def _line(handle: str, depth: int, text: str, layer: str, time: tuple[int, int]) -> SliceLine:
     low, high = time
-    dur = round((high - low) / 1e6, 3)
     return SliceLine(
         handle=handle,
         depth=depth,
         text=text,
         layer=layer,
         start_ms=round(low / 1e6, 3),
-        dur_ms=dur,
-        self_ms=dur,
+        dur_ms=round((high - low) / 1e6, 3),
+        self_ms=None,
         residual=None,
     )

@@ -1,11 +1,11 @@
 """A step's slice over all its ranks, as one report."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from teller_core.context.dependencies import Met, StepSpans
-from teller_core.context.moments import Moment, moment_lines
+from teller_core.context.moments import Moment, moment_lines, most_telling
 from teller_core.context.relevance import Bearing
-from teller_core.context.sides import Late, side_by_side
+from teller_core.context.sides import Sides, side_by_side
 from teller_core.context.slicing import Cut, Room, causal_slice, price
 from teller_core.data.assessment import Candidates
 from teller_core.data.replays import replays_note
@@ -43,7 +43,8 @@ def slice_report(
     """
     begin, spans = moment.begin, [mine for mine in spans if len(mine.tree)]
     whole = _room(budget, nodes)
-    head = _fitting(moment_lines(moment), _part_of(whole, HEAD_SHARE) if spans else whole)
+    known = list(moment_lines(moment))
+    head = _fitting(known, _part_of(whole, HEAD_SHARE) if spans else whole, request)
     spent = sum(price(line) for line in head)
     sides = side_by_side(spans, found, met)
     bears = {mine.rank: bearing for mine, bearing in zip(spans, sides.bears, strict=True)}
@@ -59,11 +60,15 @@ def slice_report(
         left, nodes_left = left - part.tokens, nodes_left - len(part.lines)
         parts[mine.rank] = part
     left_out = [rank for rank, part in parts.items() if not part.lines and part.events]
+    if len(head) < len(known):
+        head = _fitting(known, Room(left + spent, nodes_left + len(head)), request)
+        left += spent - sum(price(line) for line in head)
     lines = [*head, *(line for mine, _ in order for line in parts[mine.rank].lines)]
     notes = [note] if note else []
     if not spans:
         notes += _without_profile(moment)
-    notes += _notes(list(parts.values()), left_out, sides.told)
+    notes += _unshown(known, head)
+    notes += _notes(list(parts.values()), left_out, sides)
     if replayed := replays_note([mine.tree for mine in spans]):
         notes.append(replayed)
     ranks = {mine.rank for mine in spans}
@@ -88,21 +93,42 @@ def _without_profile(moment: Moment) -> list[str]:
     return notes
 
 
-def _notes(parts: Sequence[Cut], left_out: Sequence[int], told: Sequence[Late]) -> list[str]:
+def _unshown(known: Sequence[SliceLine], head: Sequence[SliceLine]) -> list[str]:
+    shown = {line.handle for line in head}
+    gone = [line.handle.partition(":")[0] for line in known if line.handle not in shown]
+    counted = [(gone.count(kind), kind) for kind in ("request", "pause")]
+    said = [f"{n} {kind}{'s' if n > 1 else ''}" for n, kind in counted if n]
+    return [f"no room in the budget for {' and '.join(said)} of the step"] if said else []
+
+
+def _notes(parts: Sequence[Cut], left_out: Sequence[int], sides: Sides) -> list[str]:
     notes: list[str] = []
     if left_out:
         more = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
-        notes.append(f"the budget left out rank {', '.join(map(str, sorted(left_out)[:NAMED]))}{more}")
+        where = "position" if len(left_out) == 1 else "positions"
+        said = f"{', '.join(map(str, sorted(left_out)[:NAMED]))}{more}"
+        notes.append(f"the budget left out the rank{where.removeprefix('position')} at {where} {said}")
     if missed := sum(part.missed for part in parts):
         notes.append(f"{missed} suspected spans found no room in the budget")
     if unpaired := sum(part.unpaired for part in parts):
-        notes.append(f"no room in the budget for {unpaired} spans that were waited for, or that waited")
-    for late in told:
-        kept = f", kept by {late.kept}" if late.kept else ""
-        notes.append(
-            f"the collective {late.waiting} waited for rank {late.own.partition(':')[0]}, there {late.own}{kept}"
+        said = (
+            "1 span that was waited for, or that"
+            if unpaired == 1
+            else f"{unpaired} spans that were waited for, or that"
         )
+        notes.append(f"no room in the budget for {said} waited")
+    for late in sides.told:
+        kept = f", which was in {late.kept} until then" if late.kept else ""
+        notes.append(
+            f"the collective {late.waiting} waited {_said(late.ns)} for the rank at position "
+            f"{late.own.partition(':')[0]}{kept}; its call is {late.own}"
+        )
+    notes += [f"the call {wait.call} waited {_said(wait.ns)} until {wait.work} was done" for wait in sides.long]
     return notes
+
+
+def _said(ns: int) -> str:
+    return f"{ns / 1e6:,.3g} ms" if ns < 1e9 else f"{ns / 1e6:,.0f} ms"
 
 
 def _order(
@@ -154,16 +180,16 @@ def _cut(
     return causal_slice(mine, suspects, begin=begin, room=room, text=text, bears=bears)
 
 
-def _fitting(lines: Iterable[SliceLine], room: Room) -> list[SliceLine]:
-    """The lines from the first on that fit ``room``."""
-    kept: list[SliceLine] = []
+def _fitting(lines: Sequence[SliceLine], room: Room, request: int | None) -> list[SliceLine]:
+    """The lines that tell most and fit ``room``, in their order."""
+    chosen: set[int] = set()
     left = room.tokens
-    for line in lines:
-        left -= price(line)
-        if left < 0 or len(kept) == room.nodes:
-            break
-        kept.append(line)
-    return kept
+    for at in sorted(range(len(lines)), key=lambda at: most_telling(lines[at], request)):
+        cost = price(lines[at])
+        if cost <= left and len(chosen) < room.nodes:
+            chosen.add(at)
+            left -= cost
+    return [lines[at] for at in sorted(chosen)]
 
 
 def span_report(

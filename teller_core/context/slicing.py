@@ -89,8 +89,11 @@ def causal_slice(
     pins |= {row for row in _heaviest(tree, weight) if not passed[row]}
     merged = merged_by_place(tree, (own, weight), np.array(sorted(pins), dtype=np.int64), passed)
     page = _Page(spans, merged=merged, suspects=suspects, begin=begin, room=room, text=text)
-    for chain in (*chains, *pairs):
+    for chain in chains:
         page.add(chain)
+    for chain in pairs:
+        if not page.add(chain):
+            page.add(chain[-1:])  # that there was a wait says more than who called it
     page.add_some([_chain(tree, row, passed) for row in beside])
     page.fill()
     missed, unpaired = (sum(not page.has(chain[-1]) for chain in some) for some in (chains, pairs))

@@ -199,7 +199,7 @@ class SliceLine(Model):
     layer: str
     start_ms: float
     dur_ms: float
-    self_ms: float
+    self_ms: float | None = Field(description="null: of a step, a stage of it or a request, whose time its spans hold")
     residual: float | None = Field(
         description="how unusual its own time is, in standard deviations; null: not known to be"
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from teller_core.data.losses import loss
 from teller_core.data.report import CaptureReport, FileReport
 from teller_core.tell.layout import Style, many, plain, wrap
+from teller_core.tell.next_calls import processes
 
 BROKEN = "broken_file"
 MOST = 12
@@ -25,10 +26,10 @@ def file_lines(files: Sequence[FileReport], style: Style) -> list[str]:
 
 def ranks_of(report: CaptureReport) -> str:
     """How many ranks, and in how many recordings, where a process was recorded several times."""
-    processes = {(rank.host, rank.pid, rank.rank) for rank in report.ranks}
-    if len(processes) == len(report.ranks):
-        return many(len(report.ranks), "rank")
-    return f"{many(len(processes), 'rank')} in {len(report.ranks):,} recordings"
+    one = processes(report)
+    if one == len(report.ranks):
+        return many(one, "rank")
+    return f"{many(one, 'rank')} in {len(report.ranks):,} recordings"
 
 
 def _named(files: Sequence[FileReport]) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from teller_core.data.report import Ask, CaptureReport
+from teller_core.tell.files_page import ranks_of
+from teller_core.tell.next_calls import processes
 
 LOG = "engine_log"
 NOTHING_NAMES_ONE = (
@@ -29,8 +31,8 @@ def instead(report: CaptureReport, others: Sequence[CaptureReport], longest: int
 def _of(report: CaptureReport, longest: int | None) -> Iterator[Ask]:
     if report.findings:
         yield Ask(verb="captures", capture=report.id, why=f"what was found without requests ({len(report.findings)})")
-    if len(report.ranks) > 1:
-        why = f"its {len(report.ranks)} ranks side by side: who waited for whom"
+    if processes(report) > 1:
+        why = f"its {ranks_of(report)} side by side: who waited for whom"
         yield Ask(verb="slow", capture=report.id, view="horizontal", why=why)
     if report.steps:
         said = "its first step" if longest is None else "its longest step"

@@ -1,11 +1,14 @@
-"""What to call after an import, by what was read."""
+"""What to call after an import, by what was read, and after a slice, by what it shows."""
 
+import re
 from collections.abc import Iterator, Sequence
 
-from teller_core.data.report import CaptureReport, RankReport
+from teller_core.data.report import CaptureReport, RankReport, SliceLine, SliceReport
 
 SHOWN = 3
 """Captures for which a call is named."""
+SPAN = re.compile(r"\d+:\d+")
+"""The handle of a span, RANK:ROW. Other lines stand for steps, requests and pauses."""
 
 
 def next_calls(captures: Sequence[CaptureReport]) -> list[tuple[str, str]]:
@@ -15,6 +18,11 @@ def next_calls(captures: Sequence[CaptureReport]) -> list[tuple[str, str]]:
     """
     having = sorted(captures, key=lambda capture: not capture.requests)
     return [*_import_again(captures), *map(_first, having[:SHOWN]), *_compared(captures)]
+
+
+def processes(capture: CaptureReport) -> int:
+    """How many processes of the engine were recorded, however often each was."""
+    return len({(rank.host, rank.pid, rank.rank) for rank in capture.ranks})
 
 
 def recorded_apart(capture: CaptureReport) -> bool:
@@ -39,11 +47,36 @@ def recorded_apart(capture: CaptureReport) -> bool:
 
 def _first(capture: CaptureReport) -> tuple[str, str]:
     named = f"--capture {capture.id[:12]}"
-    if not capture.requests and len(capture.ranks) > 1:
+    if not capture.requests and processes(capture) > 1:
         return f"slow --view horizontal {named}", "who waited for whom"
     if not capture.requests:
         return f"slow {named}", "it names no request: what it tells instead"
     return f"slow {named}", "the slowest requests first"
+
+
+def is_span(handle: str) -> bool:
+    """Whether it is the handle of a span, and so something to take a slice of."""
+    return SPAN.fullmatch(handle) is not None
+
+
+def most_unusual(report: SliceReport) -> SliceLine | None:
+    """Of the lines of spans the one of the largest residual or, where none has one, with the most own time a span."""
+    spans = [line for line in report.lines if is_span(line.handle)]
+    return max(spans, key=lambda line: (line.residual or 0.0, (line.self_ms or 0.0) / line.count), default=None)
+
+
+def opened_by(report: SliceReport, odd: SliceLine | None) -> SliceLine | None:
+    """The line to take a slice of next: ``odd``, or, where all its time is its own, what it stands below or else another with
+    something in it. None where that shows no more than ``report``.
+    """
+    if odd is None:
+        return None
+    at = report.lines.index(odd)
+    hollow = [line for line in report.lines[1:] if is_span(line.handle) and line.self_ms != line.dur_ms]
+    above = [line for line in report.lines[:at] if line.depth < odd.depth and line in hollow]
+    if odd in hollow:
+        return odd
+    return above[-1] if above else max(hollow, key=lambda line: line.self_ms or 0.0, default=None)
 
 
 def comparable(captures: Sequence[CaptureReport]) -> bool:

@@ -4,6 +4,12 @@ from teller_core.data.report import Cell
 from teller_core.data.report_tokens import RankTokens, TokensReport
 from teller_core.tell.layout import Style, many, table, wrap
 
+LEGEND = (
+    "A token is one span, or several that are often found like this: a(b) is b below a, x2 that twice in a row, light those too "
+    "short to tell apart. Kept open: spans unusual here or long for their step, which no token swallows. Self ms is of all its "
+    "spans together, largest ms of one."
+)
+
 
 def tokens_page(report: TokensReport, style: Style) -> list[str]:
     """The tokens of each rank, then where the vocabulary comes from."""
@@ -13,10 +19,11 @@ def tokens_page(report: TokensReport, style: Style) -> list[str]:
     for rank in report.ranks:
         told = f"{many(len(rank.symbol), 'token')} for {many(rank.events, 'span')}"
         told += f", {rank.opened:,} of them kept open, {rank.unseen:,} with names the vocabulary does not know"
-        lines += ["", *wrap(f"Rank {rank.rank}: {told}", style)]
+        lines += ["", *wrap(f"Rank at position {rank.rank}: {told}", style)]
         lines += table(["handle", "token", "spans", "self ms", "largest ms"], _rows(rank, texts), style)
     lines += [
         "",
+        *wrap(LEGEND, style),
         *wrap(f"Vocabulary {report.vocabulary[:12]}: {report.symbols:,} symbols, {report.learned_from}", style),
     ]
     return [*lines, *wrap(report.note, style)] if report.note else lines

@@ -1,17 +1,15 @@
 """``get_causal_slice``: the spans that bear on a step."""
 
-import re
 from typing import Annotated
 
 from pydantic import Field
 
 from teller_core.data.report import SliceReport
+from teller_core.tell.next_calls import is_span, most_unusual, opened_by
 from teller_mcp.answers import CHARACTERS, NextCall, SliceAnswer, fit, is_plain, short, then
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.tools.arguments import Capture
 
-SPAN = re.compile(r"\d+:\d+")
-"""The handle of a span, RANK:ROW. Other lines stand for steps, requests and pauses."""
 CHARACTERS_A_TOKEN = 2
 """Of numeric JSON, for the tokenizers of assistants."""
 
@@ -36,18 +34,20 @@ def get_causal_slice(
 
 def _next(report: SliceReport, target: str) -> list[NextCall]:
     capture = short(report.capture)
-    spans = [line for line in report.lines if SPAN.fullmatch(line.handle)]
-    if not spans:
+    odd = most_unusual(report)
+    if odd is None:
         requests = [line.handle.partition(":")[2] for line in report.lines if line.handle.startswith("request:")]
         request = report.request if report.request is not None else next(iter(requests), None)
         why = "no span is recorded: ask for the verdict"
         return [] if request is None else [then("run_rca", why, request=request, capture=capture)]
-    odd = max(spans, key=lambda line: (line.residual or 0.0, line.self_ms))
     calls: list[NextCall] = []
-    if odd.handle != target:
-        calls.append(
-            then("get_causal_slice", "the subtree of the most unusual span", target=odd.handle, capture=capture)
-        )
+    inside = opened_by(report, odd)
+    if inside is not None and inside.handle != target:
+        what = "the most unusual span" if odd.residual is not None else "the span with the most time of its own"
+        why = f"the subtree of {what}" if inside is odd else f"{what} has nothing in it: where there is more to see"
+        calls.append(then("get_causal_slice", why, target=inside.handle, capture=capture))
+    elif report.step is not None and is_span(report.lines[0].handle):
+        calls.append(then("get_causal_slice", "its whole step", target=f"step {report.step}", capture=capture))
     if is_plain(odd.text):
         calls.append(then("explain_operator", "what it is and how it usually does", name=odd.text, capture=capture))
     return calls

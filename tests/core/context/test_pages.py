@@ -286,15 +286,16 @@ def test_a_suspected_collective_brings_in_the_late_rank_s_call_and_what_kept_it_
     said = waiting(100 * US, suspect(0, call), budget=900)
     assert {"step", "cudaLaunchKernel", "all_reduce"} <= set(of_rank(said, 0))
     assert {"step", "forward", "aten::sort", "cudaLaunchKernel", "all_reduce"} <= set(of_rank(said, 1))
-    assert f"the collective 0:{call} waited for rank 1, there 1:{call + 1}, kept by 1:502" in said.note
+    told = f"the collective 0:{call} waited 0.1 ms for the rank at position 1, which was in 1:502 until then"
+    assert f"{told}; its call is 1:{call + 1}" in said.note
 
 
 def test_a_long_wait_is_shown_on_both_its_sides_where_nothing_is_suspected() -> None:
     said = waiting(3 * MS, nobody(), budget=900)
     assert "all_reduce" in of_rank(said, 0)
     assert {"aten::sort", "all_reduce"} <= set(of_rank(said, 1))
-    assert "waited for rank 1" in said.note
-    assert "waited for" not in waiting(100 * US, nobody()).note
+    assert "waited 3 ms for the rank at position 1" in said.note
+    assert "waited" not in waiting(100 * US, nobody()).note
 
 
 def test_a_rank_of_which_the_step_has_no_row_leaves_the_others_as_they_are() -> None:
@@ -310,8 +311,8 @@ def test_a_rank_of_which_the_step_has_no_row_leaves_the_others_as_they_are() -> 
 
 
 def test_the_sides_of_a_wait_that_found_no_room_are_counted() -> None:
-    said = waiting(3 * MS, nobody(), budget=230)
-    assert said.tokens <= 230
+    said = waiting(3 * MS, nobody(), budget=200)
+    assert said.tokens <= 200
     assert "no room in the budget for" in said.note
 
 
@@ -335,3 +336,30 @@ def test_of_more_ranks_than_fit_the_one_with_the_suspect_has_most_of_the_room_an
     assert 4 <= len(set(ranks)) < 40
     assert f"and {40 - len(set(ranks)) - 16} more" in said.note
     assert f"33:{row}" in {line.handle for line in said.lines}
+
+
+def test_where_not_all_finds_room_the_asked_request_and_the_longest_pause_come_first() -> None:
+    made = service([Work(profiled=False, context=30, generation=2) for _ in range(3)])
+    at = int(made.steps.launched[1])
+    pauses = Pauses(
+        start=np.array([at, at + 50 * US], dtype=np.int64),
+        dur=np.array([US, 900 * MS], dtype=np.int64),
+        thread=np.zeros(2, dtype=np.int64),
+        process=["host/1"] * 2,
+        role=["worker"] * 2,
+        kind=["thread_lag", "gc"],
+    )
+    served = participation(*((1, k, 1, 1) for k in range(9)))
+    said = slice_report(
+        moment(made, 1, served, pauses),
+        [],
+        assess(made).candidates,
+        capture="c",
+        budget=4000,
+        nodes=3,
+        text=str,
+        request=8,
+    )
+    assert [line.handle for line in said.lines] == ["step:1", "request:8", "pause:1"]
+    assert "no room in the budget for 8 requests and 1 pause of the step" in said.note
+    assert [line.self_ms for line in said.lines] == [None, None, 900.0]
