@@ -216,5 +216,5 @@ def span_report(
         tokens=part.tokens,
         budget=budget,
         cut=part.cut,
-        note="; ".join(filter(None, [*_notes([part], [], []), replays_note([mine.tree])])),
+        note="; ".join(filter(None, [*_notes([part], [], Sides([], frozenset(), [])), replays_note([mine.tree])])),
     )
