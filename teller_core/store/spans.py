@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from teller_core.data.table import Int32, Int64
-from teller_core.data.trace import Lane, Origin, Trace
+from teller_core.data.trace import Lane, Layer, Origin, Trace
 from teller_core.data.tree import ROOT, Tree
 from teller_core.errors import UnknownName
 from teller_core.store.chunks import Array, damaged
@@ -86,6 +86,9 @@ def read_tree(
             used, read[column] = _renumbered(read[column])
             tables[column] = read_strings(con, stored.key, f"{column}s", used)
     about = stored.about
+    for column, most in (("layer", len(Layer)), ("lane", len(about["lanes"]))):  # compiled loops take both for places
+        if column in read and np.any((read[column] < 0) | (read[column] >= most)):
+            raise damaged()
     columns = {name: read.get(name, np.empty(0, dtype=dtype)) for name, dtype in TRACE_COLUMNS.items()}
     trace = Trace(
         **columns,

@@ -255,3 +255,13 @@ def test_a_damaged_part_is_refused_and_the_rest_stays_readable(store: Store, dam
     store._con.execute("UPDATE answers SET report = x'28b52ffd'")  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(StoreError, match="damaged"):
         store.answer("0a", 1)
+
+
+@pytest.mark.parametrize("column", ["layer", "lane"])
+def test_spans_of_a_layer_or_a_lane_that_is_none_are_refused(store: Store, column: str):
+    tree = tree_of(50)
+    odd = {column: np.full(50, 99, dtype=getattr(tree.trace, column).dtype)}
+    capture = capture_of("0a", replace(tree, trace=replace(tree.trace, **odd)))
+    store.save(capture, assessment_of({}), [], report_of(capture))
+    with pytest.raises(StoreError, match="damaged"):
+        store.tree_rows("0a", 0, 3, 20)
