@@ -11,6 +11,8 @@ VERSION = "0.1.0"
 """Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
 PARTS = ("hooks", "plugin", "nvtx", "cupti", "scopes", "log", "collectives", "samples")
 """Of the recorder, as teller_core.collect.environment knows them, which is not loaded for a look at the help."""
+SEVERITIES = ("slight", "clear", "strong", "extreme")
+"""As teller_core.lab.injectors has them, which is not loaded for a look at the help either."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 
 Verb = Callable[..., int]
@@ -155,6 +157,17 @@ def _running(add: Callable[..., Parser]) -> None:
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
     demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")
     demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
+    lab = add("lab", "do one known thing to a real service, and measure which latency it moved")
+    lab.add_argument("action", choices=("run",), metavar="run", help="what to do")
+    lab.add_argument(
+        "--fault", required=True, metavar="NAME", help="what is done: one of teller_core/lab/injectors.toml"
+    )
+    lab.add_argument("--seed", type=int, default=0, help="repeat a run (default: 0)")
+    lab.add_argument("--severity", choices=SEVERITIES, help="how hard (default: the seed's own)")
+    lab.add_argument("--engine", choices=("vllm", "transformers"), default="transformers", help="default: transformers")
+    lab.add_argument("--vllm", type=path, metavar="PROGRAM", help="vLLM's own program (default: the one on PATH)")
+    lab.add_argument("--requests", type=count, metavar="N", help="of each of the three windows (default: 24)")
+    lab.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
 
 
 def _doctor(add: Callable[..., Parser]) -> None:

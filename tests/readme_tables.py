@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from teller_core import cli
 from teller_core.calls import parser
-from teller_core.data import report, report_recording, report_tokens
+from teller_core.data import report, report_lab, report_recording, report_tokens
 from teller_core.data.causes import causes as taxonomy
 from teller_core.data.losses import LOSSES
 from teller_core.ingest import catalog
@@ -34,6 +34,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "capture": report_recording.CaptureRunReport,
     "job": report_recording.JobsReport,
     "doctor": report_recording.DoctorReport,
+    "lab run": report_lab.LabRunReport,
 }
 
 

@@ -7,22 +7,17 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from teller_core.lab.outside import Delay, waited
 from teller_core.lab.plan import Plan
+
+__all__ = ["Delay"]  # what the injectors tell, for all who ask here
 
 INJECT = Path(__file__).parent / "inject"
 WATCH_S = 0.05
 MOUNTS = Path("/proc/mounts")
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
-
-
-class Delay(NamedTuple):
-    """Between ``start`` and ``stop`` (Unix ns) the fault took ``delay`` ns from the thread that makes the tokens."""
-
-    start: int
-    stop: int
-    delay: int
 
 
 def write_plan(plan: Plan, folder: Path) -> Path:
@@ -31,7 +26,7 @@ def write_plan(plan: Plan, folder: Path) -> Path:
     content: dict[str, Any] = {
         "fault": plan.fault,
         **plan.severity,
-        "file": str(_on_disk(folder) / f".{folder.name}.journal"),
+        "file": str(on_disk(folder) / f".{folder.name}.journal"),
     }
     file.write_text(json.dumps(content))
     return file
@@ -72,9 +67,9 @@ def _burn(burners: int, task: Path, end: int, stop: threading.Event) -> list[Del
     others = [subprocess.Popen(busy, start_new_session=True) for _ in range(burners * shares)]
     seen: list[Delay] = []
     try:
-        before, since = _waited(task), time.time_ns()
+        before, since = waited(task), time.time_ns()
         while time.time_ns() < end and not stop.wait(WATCH_S):
-            after, now = _waited(task), time.time_ns()
+            after, now = waited(task), time.time_ns()
             lost = now - since if before is None or after is None else after - before
             seen.append(Delay(min(since, now - lost), now, lost))  # a wait is counted when it ends
             before, since = after, now
@@ -85,16 +80,8 @@ def _burn(burners: int, task: Path, end: int, stop: threading.Event) -> list[Del
     return seen
 
 
-def _waited(task: Path) -> int | None:
-    """ns that a thread was ready to run and did not; None where the system does not count it."""
-    try:
-        return int((task / "schedstat").read_text().split()[1])
-    except (OSError, IndexError):
-        return None
-
-
-def _on_disk(folder: Path) -> Path:
-    """A folder on a real disk: forcing a file to memory costs nothing."""
+def on_disk(folder: Path) -> Path:
+    """A folder on a real disk, the one given where it is on one: forcing a file to memory costs nothing."""
     if not MOUNTS.exists():
         return folder
     mounts = [line.split()[1:3] for line in MOUNTS.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""First on the PYTHONPATH of the demo's service: makes it the service that really has the fault. Then the next one runs.
+"""First on the PYTHONPATH of the lab's service: makes it the service that really has the fault. Then the next one runs.
 
 The fault is installed before the recorder, so the recorder sees it as the service's own doing.
 """
@@ -8,11 +8,16 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 
-import teller_lab_inject
-
 _plan = os.environ.pop("TELLER_LAB_PLAN", None)  # noqa: TID251  # its only way into another program
 if _plan is not None:
+    import teller_lab_inject
+
     teller_lab_inject.install(_plan)
+_folder = os.environ.get("TELLER_LAB_FOLDER")  # noqa: TID251  # as above, and the service's children must find it too
+if _folder is not None:
+    import teller_lab_points
+
+    teller_lab_points.install(_folder)
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _folders = [os.path.abspath(folder or ".") for folder in sys.path]

@@ -1,0 +1,54 @@
+"""The answer of the lab: what was done to a real service, and which latency it moved by how much."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from teller_core.data.report_findings import Model
+
+
+class MovedLine(Model):
+    """One latency of the struck window beside the same requests in healthy windows of the same server's life."""
+
+    latency: Literal["ttft", "itl_mean", "itl_max", "e2e"]
+    ratio: float = Field(description="median over requests of struck / healthy")
+    low: float = Field(description="lower end of its 95 % interval")
+    high: float = Field(description="upper end")
+    requests: int
+    healthy_ratio: float | None = Field(
+        description="the same between the two healthy windows, null where it is unknown"
+    )
+
+
+class WindowLine(Model):
+    """One window of the server's life, in the order of their running. Null: the system does not count it."""
+
+    kind: Literal["healthy", "struck"]
+    begin_ns: int
+    end_ns: int
+    requests: int
+    failed: int
+    run_queue_wait_ms: float | None = Field(description="of the thread that computes")
+    cpu_pressure_ms: float | None = Field(description="time in which some work on the machine waited for a processor")
+    throttled_ms: float | None = Field(description="time for which a quota stopped the service")
+
+
+class LabRunReport(Model):
+    """What one block of a server's life showed."""
+
+    fault: str
+    cause: str | None = Field(description="the one cause of the taxonomy, null for a hard negative")
+    engine: Literal["vllm", "transformers"]
+    severity: Literal["slight", "clear", "strong", "extreme"]
+    seed: int
+    knobs: dict[str, float]
+    seconds: float
+    begin_ns: int
+    end_ns: int = Field(description="of the fault, as the injector itself told it")
+    delays: int = Field(description="how many the injector saw")
+    delayed_ms: float = Field(description="all of them together")
+    judged_by: Literal["ttft", "itl_mean", "itl_max", "e2e"]
+    moved: list[MovedLine]
+    rejected: str | None = Field(description="why no latency counts as moved, null where one does")
+    windows: list[WindowLine]
+    bundle: str | None = Field(description="name of the recording that was kept")

@@ -1,0 +1,48 @@
+"""What can be done to a running service from inside: asked for in one file, told in another. ``inject/`` is the other end."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from teller_core.lab.outside import Delay, Process
+
+VARIABLE = "TELLER_LAB_FOLDER"
+
+
+class Told(NamedTuple):
+    """What the service's processes told so far.
+
+    ``processes``: by role. ``on``, ``off``: when each pid began and ended (Unix ns), one for each time. ``delays``: by pid.
+    """
+
+    processes: Mapping[str, Process]
+    on: Mapping[int, list[int]]
+    off: Mapping[int, list[int]]
+    delays: Mapping[int, list[Delay]]
+
+
+def ask(folder: Path, what: Mapping[str, Any]) -> None:
+    """Ask the processes that look into ``folder`` to do ``what``; empty: nothing."""
+    hidden = folder / ".control"
+    hidden.write_text(json.dumps(what))
+    hidden.replace(folder / "control")
+
+
+def told(folder: Path) -> Told:
+    """What they told in ``folder``. A line that is being written is left for the next time."""
+    log = folder / "log"
+    processes: dict[str, Process] = {}
+    times: dict[str, dict[int, list[int]]] = {"on": {}, "off": {}}
+    delays: dict[int, list[Delay]] = {}
+    for line in log.read_text().rpartition("\n")[0].splitlines() if log.exists() else ():
+        match line.split():
+            case [pid, "is", role, thread]:
+                processes[role] = Process(int(pid), int(thread))
+            case [pid, "on" | "off" as word, at]:
+                times[word].setdefault(int(pid), []).append(int(at))
+            case [pid, "did", start, stop]:
+                delays.setdefault(int(pid), []).append(Delay(int(start), int(stop), int(stop) - int(start)))
+            case _:
+                continue
+    return Told(processes, times["on"], times["off"], delays)

@@ -1,0 +1,98 @@
+"""What a block of a server's life showed, as the answer of ``lab run`` and as lines for a terminal."""
+
+from collections.abc import Mapping
+
+from teller_core.data.report_lab import LabRunReport, MovedLine, WindowLine
+from teller_core.lab.life import BlockTruth, Window
+from teller_core.tell.layout import Style
+
+LATENCIES: Mapping[str, str] = {
+    "ttft": "time to first token",
+    "itl_mean": "time between tokens",
+    "itl_max": "longest pause between tokens",
+    "e2e": "whole request",
+}
+
+
+def report_of(truth: BlockTruth, seed: int, seconds: float, *, kept: bool) -> LabRunReport:
+    """The answer about one block."""
+    struck = next(window for window in truth.windows if window.kind == "struck")
+    return LabRunReport.model_validate(
+        {
+            "fault": truth.fault,
+            "cause": truth.cause,
+            "engine": truth.engine,
+            "severity": truth.severity,
+            "seed": seed,
+            "knobs": dict(truth.knobs),
+            "seconds": round(seconds, 1),
+            "begin_ns": struck.begin,
+            "end_ns": struck.end,
+            "delays": len(truth.delays),
+            "delayed_ms": round(truth.delayed_ns / 1e6, 3),
+            "judged_by": truth.judged_by,
+            "moved": _moved(truth),
+            "rejected": truth.rejected,
+            "windows": [_window(window) for window in truth.windows],
+            "bundle": truth.bundle if kept else None,
+        }
+    )
+
+
+def lines_of(report: LabRunReport, style: Style) -> list[str]:
+    """The same for a person."""
+    knobs = ", ".join(f"{name} {value:g}" for name, value in report.knobs.items())
+    what = report.cause or "no fault, only slow"
+    lines = [
+        f"{style.paint(report.fault, '1')} ({what}), {report.severity}: {knobs}; {report.engine}, seed {report.seed}",
+        f"The injector saw {report.delays:,} delays, {report.delayed_ms:,.0f} ms together, in "
+        f"{(report.end_ns - report.begin_ns) / 1e9:.1f} s.",
+        "",
+        f"{'latency':<30}{'struck/healthy':>15}{'95 % interval':>17}{'healthy/healthy':>17}",
+    ]
+    for row in report.moved:
+        twin = "-" if row.healthy_ratio is None else f"{row.healthy_ratio:.2f}"
+        mark = "*" if row.latency == report.judged_by else ""
+        lines.append(
+            f"{LATENCIES[row.latency] + mark:<30}{row.ratio:>15.2f}{f'{row.low:.2f} to {row.high:.2f}':>17}{twin:>17}"
+        )
+    verdict = "It moved what it is judged by (*)." if report.rejected is None else f"Rejected: {report.rejected}."
+    return [*lines, "", verdict, f"It took {report.seconds:.0f} s."]
+
+
+def _moved(truth: BlockTruth) -> list[MovedLine]:
+    lines: list[MovedLine] = []
+    for name, ratio in truth.moved.items():
+        twin = truth.healthy_differ.get(name)
+        lines.append(
+            MovedLine.model_validate(
+                {
+                    "latency": name,
+                    "ratio": ratio.median,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                    "requests": ratio.pairs,
+                    "healthy_ratio": None if twin is None else twin.median,
+                }
+            )
+        )
+    return lines
+
+
+def _window(window: Window) -> WindowLine:
+    return WindowLine.model_validate(
+        {
+            "kind": window.kind,
+            "begin_ns": window.begin,
+            "end_ns": window.end,
+            "requests": len(window.requests) + len(window.others),
+            "failed": window.failed,
+            "run_queue_wait_ms": _milliseconds(window.noise["worker_run_queue_wait_ns"]),
+            "cpu_pressure_ms": _milliseconds(window.noise["machine_cpu_pressure_ns"]),
+            "throttled_ms": _milliseconds(window.noise["throttled_ns"]),
+        }
+    )
+
+
+def _milliseconds(ns: int | None) -> float | None:
+    return None if ns is None else round(ns / 1e6, 3)

@@ -1,0 +1,164 @@
+"""A life of a server, over one that is made up: its plan, its truth beside the recording, and how it goes on."""
+
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from teller_core.errors import InputError, TellerError, UnknownName
+from teller_core.lab import life, load
+from teller_core.lab.injectors import Injector, injectors
+from teller_core.lab.life import plan_life, run_life, truths
+from teller_core.lab.outside import Delay
+from teller_core.lab.striking import Struck
+from teller_core.lab.telling import lines_of, report_of
+from teller_core.tell.layout import Style
+
+MS = 1_000_000
+WANTED = [("host_stall", "strong"), ("gc_pause", "clear"), ("frozen_process", None)]
+
+
+class Made:
+    """A service that answers at once: 5 ms a token, ``factor`` as much where a fault with ``factors`` strikes."""
+
+    def __init__(self, factors: Mapping[str, float]) -> None:
+        self.factors = factors
+        self.starts = 0
+        self.factor = 1.0
+        self.dies_after: int | None = None
+        self.struck_names: list[str] = []
+
+    @contextmanager
+    def served(self, engine: str, start: Path, bundle: Path, wanted: object, progress: object) -> Generator[Any]:
+        self.starts += 1
+        bundle.mkdir()
+        yield SimpleNamespace(target=load.Target(1, "tiny"), provides={"root"})
+
+    @contextmanager
+    def struck(self, one: Injector | None, knobs: Mapping[str, float], live: object) -> Generator[Struck]:
+        what = Struck(begin=100, end=900, noise={"worker_run_queue_wait_ns": 5 * MS, "machine_cpu_pressure_ns": None})
+        what.noise["throttled_ns"] = None
+        if one is not None:
+            self.struck_names.append(one.name)
+            what.delays = [Delay(200, 300, 100)]
+        self.factor = 1.0 if one is None else self.factors.get(one.name, 1.0)
+        yield what
+
+    def send(
+        self, target: load.Target, asks: Sequence[load.Ask], connections: int, seed: int, done: Callable[[], None]
+    ) -> list[dict[str, Any]]:
+        if self.dies_after is not None and len(self.struck_names) > self.dies_after:
+            return [{"rid": ask.rid, "start_ns": 0, "end_ns": 1, "tok_ns": [], "err": "gone"} for ask in asks]
+        rows: list[dict[str, Any]] = []
+        for ask in asks:
+            step = int(5 * MS * self.factor * (1 + 0.01 * (int(ask.rid, 16) % 5)))
+            times = [1000 + step * (number + 1) for number in range(ask.output)]
+            rows.append({"rid": ask.rid, "start_ns": 1000, "end_ns": times[-1], "tok_ns": times, "err": None})
+        return rows
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Made:
+    made = Made({"host_stall": 3.0, "frozen_process": 1.5})
+    for name in ("served", "struck"):
+        monkeypatch.setattr(life, name, getattr(made, name))
+    monkeypatch.setattr(life, "program", lambda engine, vllm: Path("engine"))
+    monkeypatch.setattr(life.load, "send", made.send)
+    monkeypatch.setattr(life, "PAUSE_S", 0.0)
+    return made
+
+
+def told(_: str) -> None:
+    pass
+
+
+def test_a_plan_is_the_seeds_own() -> None:
+    one = plan_life(3, WANTED, 8)
+    assert one == plan_life(3, WANTED, 8)
+    assert {(block.fault, block.severity) for block in one} >= {("host_stall", "strong"), ("gc_pause", "clear")}
+    assert all(sorted(block.order) == [0, 1, 2] for block in one)
+    many = [(name, None) for name in injectors()]
+    plans = [plan_life(seed, many, 8) for seed in range(4)]
+    assert len({tuple(block.fault for block in plan) for plan in plans}) == 4
+    assert {block.order[-1] for plan in plans for block in plan} == {0, 1, 2}
+
+
+def test_the_truth_says_what_moved_by_how_much_and_what_did_not(service: Made, tmp_path: Path) -> None:
+    found = {truth.fault: truth for truth in run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)}
+    assert found["host_stall"].rejected is None
+    assert found["host_stall"].moved["itl_mean"].median == pytest.approx(3.0, rel=0.05)
+    assert found["host_stall"].cause == "host.blocking_call"
+    assert found["gc_pause"].rejected is not None
+    assert found["frozen_process"].rejected is None
+    assert [window.kind for window in found["gc_pause"].windows].count("healthy") == 2
+    assert found["gc_pause"].delayed_ns == 100
+    lines = [json.loads(line) for line in (tmp_path / "life" / "truth.jsonl").read_text().splitlines()]
+    assert {line["fault"]: line["rejected"] for line in lines} == {name: one.rejected for name, one in found.items()}
+
+
+def test_the_recording_holds_no_word_of_what_was_done(service: Made, tmp_path: Path) -> None:
+    run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+    (bundle,) = (tmp_path / "life").glob("bundle-*")
+    rows = [json.loads(line) for line in (bundle / "client.jsonl").read_text().splitlines()]
+    assert len(rows) == 3 * 3 * 12
+    assert len({row["rid"] for row in rows}) == len(rows)
+    text = (bundle / "client.jsonl").read_text()
+    assert not [name for name in (*injectors(), "healthy", "struck") if name in text]
+
+
+def test_a_life_that_ended_early_goes_on_in_a_new_server_with_what_is_missing(service: Made, tmp_path: Path) -> None:
+    service.dies_after = 1
+    with pytest.raises(TellerError, match="answers no request"):
+        run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+    done = truths(tmp_path / "life")
+    assert 1 <= len(done) < 3
+    service.dies_after = None
+    with (tmp_path / "life" / "truth.jsonl").open("a") as file:
+        file.write('{"block": 2, "bun')  # the machine went away
+    run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+    whole = truths(tmp_path / "life")
+    assert sorted(each["block"] for each in whole) == [0, 1, 2]
+    assert {each["bundle"] for each in whole} == {"bundle-1", "bundle-2"}
+    assert run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12) == []
+    assert service.starts == 2
+
+
+def test_a_folder_of_another_life_or_of_something_else_is_refused(service: Made, tmp_path: Path) -> None:
+    run_life("vllm", 3, WANTED[:1], tmp_path / "life", told, requests=12)
+    with pytest.raises(InputError, match="another one"):
+        run_life("vllm", 4, WANTED[:1], tmp_path / "life", told, requests=12)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").touch()
+    with pytest.raises(InputError, match="something else"):
+        run_life("vllm", 3, WANTED[:1], tmp_path / "other", told, requests=12)
+
+
+@pytest.mark.parametrize(
+    ("engine", "fault", "why"),
+    [
+        ("vllm", "gremlins", "none of"),
+        ("transformers", "kv_pressure", "no place for it"),
+        ("vllm", "worker_quota", "it needs a control group"),
+        ("vllm", "late_rank", "it needs a second rank"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(service: Made, tmp_path: Path, engine: str, fault: str, why: str) -> None:
+    with pytest.raises((UnknownName, InputError), match=why):
+        run_life(engine, 3, [(fault, None)], tmp_path / "life", told, requests=12)
+    assert not truths(tmp_path / "life")
+
+
+def test_the_answer_says_it_to_a_person(service: Made, tmp_path: Path) -> None:
+    (truth,) = run_life("vllm", 3, WANTED[:1], tmp_path / "life", told, requests=12)
+    report = report_of(truth, 3, 12.5, kept=True)
+    assert (report.bundle, report.rejected, report.cause) == ("bundle-1", None, "host.blocking_call")
+    assert {line.cpu_pressure_ms for line in report.windows} == {None}
+    text = "\n".join(lines_of(report, Style()))
+    assert "host_stall (host.blocking_call), strong" in text
+    assert "It moved what it is judged by" in text
+    again = report.model_copy(update={"rejected": "the injector did nothing"})
+    assert "Rejected: the injector did nothing." in "\n".join(lines_of(again, Style()))
