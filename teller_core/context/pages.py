@@ -109,7 +109,7 @@ def _notes(parts: Sequence[Cut], left_out: Sequence[int], sides: Sides) -> list[
         said = f"{', '.join(map(str, sorted(left_out)[:NAMED]))}{more}"
         notes.append(f"the budget left out the rank{where.removeprefix('position')} at {where} {said}")
     if missed := sum(part.missed for part in parts):
-        notes.append(f"{missed} suspected spans found no room in the budget")
+        notes.append(f"{missed} suspected span{'s' if missed > 1 else ''} found no room in the budget")
     if unpaired := sum(part.unpaired for part in parts):
         said = (
             "1 span that was waited for, or that"

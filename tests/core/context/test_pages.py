@@ -159,7 +159,7 @@ def test_the_slice_of_a_span_counts_the_waits_that_found_no_room() -> None:
     assert (len(said(4).lines), said(4).note) == (4, "")
     assert [line.text for line in said(3).lines] == ["aten::mm", "cudaLaunchKernel", "gemm"]
     assert said(3).note == "no room in the budget for 1 span that was waited for, or that waited"
-    assert "1 suspected spans found no room" in said(2).note
+    assert "1 suspected span found no room" in said(2).note
 
 
 def expectations(taken: list[int], expected: list[int]) -> StepExpectations:

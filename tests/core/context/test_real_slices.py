@@ -25,7 +25,7 @@ TRACES = ROOT.parent / "shared" / "traces" / "kineto"
 FOLDERS = sorted(path for path in TRACES.glob("*") if path.is_dir())
 ROOMS = ((700, None), (4_000, None), (40_000, 40), (10_000_000, None))
 """Tokens and nodes. The last has room for everything."""
-MISSED = re.compile(r"(\d+) suspected spans found no room")
+MISSED = re.compile(r"(\d+) suspected spans? found no room")
 
 
 def parts(made: Capture, step: int) -> list[StepSpans]:
