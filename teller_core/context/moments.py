@@ -100,9 +100,10 @@ def _overlapping(request: int, requests: Requests, steps: Steps) -> Int64:
 
 
 def _stages(moment: Moment, begin: int) -> Iterator[SliceLine]:
+    """The stages that followed one another: an engine may hand tokens out while its step still runs."""
     for early, late, text in STAGES:
         low, high = int(getattr(moment.steps, early)[0]), int(getattr(moment.steps, late)[0])
-        if UNKNOWN not in (low, high):
+        if UNKNOWN not in (low, high) and low <= high:
             yield _line(f"step:{moment.step}", 1, text, "engine", (low - begin, high - begin))
 
 

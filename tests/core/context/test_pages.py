@@ -119,6 +119,14 @@ def test_a_step_without_a_profile_is_told_from_its_times_its_requests_and_pauses
     assert (gc.start_ms, gc.dur_ms) == (0.06, 0.02)
 
 
+def test_tokens_handed_out_while_the_step_still_runs_make_no_stage_that_ends_before_it_begins() -> None:
+    made = service([Work(profiled=False)])
+    here = moment(made, 0)
+    early = replace(here, steps=replace(here.steps, delivered=here.steps.finished - MS))
+    assert "running" in [line.text for line in moment_lines(early)]
+    assert all(line.dur_ms >= 0 for line in moment_lines(early))
+
+
 def test_a_step_of_which_no_time_is_known_has_no_lines() -> None:
     made = service([Work(profiled=False)])
     nothing = np.full(1, UNKNOWN, dtype=np.int64)
