@@ -1,7 +1,6 @@
 """Answers as pages for a terminal, a page a kind of report."""
 
-from collections.abc import Callable, Iterator, Sequence
-from shlex import quote
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from teller_core.data.losses import loss
@@ -29,7 +28,8 @@ from teller_core.tell.doctor_page import doctor_page
 from teller_core.tell.files_page import file_lines, ranks_of
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
 from teller_core.tell.merge_page import merge_page
-from teller_core.tell.next_calls import is_span, most_unusual, next_calls, opened_by
+from teller_core.tell.next_calls import next_calls
+from teller_core.tell.slice_page import slice_page
 from teller_core.tell.slow_page import METRICS, slow_page
 from teller_core.tell.tokens_page import tokens_page
 
@@ -294,47 +294,6 @@ def _formats(report: FormatsReport, style: Style) -> list[str]:
     return lines
 
 
-def _slice(report: SliceReport, style: Style) -> list[str]:
-    where = [
-        f"step {report.step}" if report.step is not None else "",
-        f"request {report.request}" if report.request is not None else "",
-        f"rank at position {report.rank}" if report.rank is not None else "",
-    ]
-    lines = [style.head(f"What bears on {', '.join(filter(None, where)) or 'it'}, capture {report.capture[:12]}")]
-    told = f"{report.events - report.cut:,} of {many(report.events, 'span')}, {report.cut:,} left out"
-    lines += [style.dim(f"{many(len(report.lines), 'line')} for {told}"), ""]
-    rows: list[list[Cell]] = [
-        [
-            line.handle,
-            "  " * min(line.depth, 20) + line.text + (f" x{line.count}" if line.count > 1 else ""),
-            line.layer,
-            f"{line.start_ms:,.3f}",
-            f"{line.dur_ms:,.3f}",
-            None if line.self_ms is None else f"{line.self_ms:,.3f}",
-            line.residual,
-        ]
-        for line in report.lines
-    ]
-    columns = ["handle", "span", "layer", "start ms", "ms", "self ms", "residual"]
-    lines += table(columns, rows, style) if rows else ["No spans were recorded for it."]
-    lines += ["", *wrap(report.note, style)] if report.note else []
-    nexts = [f"{said}: teller {call} --capture {report.capture[:12]}" for said, call in _after_slice(report)]
-    return [*lines, "", *map(style.dim, nexts)] if nexts else lines
-
-
-def _after_slice(report: SliceReport) -> Iterator[tuple[str, str]]:
-    odd = most_unusual(report)
-    around = opened_by(report, odd)
-    if around is not None:
-        yield "Look inside", f"slice {around.handle}"
-    elif report.lines and is_span(report.lines[0].handle) and report.step is not None:
-        yield "See its step", f"slice step {report.step}"
-    if odd is not None and "\u2026" not in odd.text:  # a name that was cut is no argument
-        yield "Is that usual", f"explain-op {quote(odd.text)}"
-    elif served := [line for line in report.lines if line.handle.startswith("request:")]:
-        yield "Ask why", f"why {report.request or served[0].handle.partition(':')[2]}"
-
-
 def _operator(report: OperatorReport, style: Style) -> list[str]:
     share = "" if report.share is None else f", {report.share:.1%} of the self time of its layer"
     lines = [
@@ -394,7 +353,7 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     FormatsReport: _formats,
     SlowReport: slow_page,
     WhyReport: _why,
-    SliceReport: _slice,
+    SliceReport: slice_page,
     OperatorReport: _operator,
     CompareReport: _compare,
     DoctorReport: doctor_page,
