@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -70,11 +70,18 @@ def waited(task: Path) -> int | None:
 def waits_of(task: Path) -> Generator[list[Delay]]:
     """What the thread of ``task`` waits for a processor meanwhile, looked at twenty times a second."""
     seen: list[Delay] = []
+    with _meanwhile(lambda stop: _watch(task, seen, stop)):
+        yield seen
+
+
+@contextmanager
+def _meanwhile(work: Callable[[threading.Event], None]) -> Generator[None]:
+    """Run ``work`` on a thread of its own until the block is left: it ends soon after its event is set."""
     stop = threading.Event()
-    thread = threading.Thread(target=_watch, args=(task, seen, stop), daemon=True)
+    thread = threading.Thread(target=work, args=(stop,), daemon=True)
     thread.start()
     try:
-        yield seen
+        yield
     finally:
         stop.set()
         thread.join()
@@ -126,9 +133,8 @@ def _others(code: str, count: int, duty: float) -> Generator[None]:
 def freeze(pid: int, knobs: Mapping[str, float]) -> Generator[list[Delay]]:
     """Stop the process ``pid`` for ``ms``, about every ``every_s``. It runs when this ends, whatever happens."""
     seen: list[Delay] = []
-    stop = threading.Event()
 
-    def pulses() -> None:
+    def pulses(stop: threading.Event) -> None:
         while not stop.wait(knobs["every_s"] * random.uniform(0.8, 1.2)):
             with suppress(ProcessLookupError):
                 start = time.time_ns()
@@ -138,13 +144,10 @@ def freeze(pid: int, knobs: Mapping[str, float]) -> Generator[list[Delay]]:
                 now = time.time_ns()
                 seen.append(Delay(start, now, now - start))
 
-    thread = threading.Thread(target=pulses, daemon=True)
-    thread.start()
     try:
-        yield seen
+        with _meanwhile(pulses):
+            yield seen
     finally:
-        stop.set()
-        thread.join()
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 

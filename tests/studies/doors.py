@@ -34,8 +34,9 @@ from teller_core import answers
 from teller_core.cli import main as teller
 from teller_core.lab import load
 from teller_core.lab.model import tiny_model
+from teller_core.lab.serving import VARIABLES
 from teller_core.store.store import Store
-from tests.studies.engines import ENVIRONMENT, free_port, say
+from tests.studies.engines import free_port, say
 
 REQUESTS, CONNECTIONS = 40, 6
 START_S, END_S = 150.0, 30.0
@@ -153,7 +154,7 @@ def _parsed_by_vllm(vllm: Path, recipes: Sequence[Recipe]) -> None:
         json.dumps([[*one.arguments, *one.mentioned] for one in recipes]),
     ]
     done = subprocess.run(
-        words, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, check=False, timeout=120
+        words, env={**os.environ, **VARIABLES}, capture_output=True, text=True, check=False, timeout=120
     )
     if done.returncode:
         raise SystemExit(f"vLLM does not know what was printed: {done.stderr.splitlines()[-1:]}")
@@ -166,7 +167,7 @@ def _served(recipe: Recipe, folder: Path, model: Path, vllm: Path) -> list[dict[
     command = shlex.join([str(vllm), "serve", target.model, *OPTIONS, "--port", str(target.port), *recipe.arguments])
     script = "\n".join([making, *recipe.shell, f"exec {command} {keeping[keeping.index('> ') :]}"])
     process = subprocess.Popen(
-        ["bash", "-ec", script], cwd=model.parent, env={**os.environ, **ENVIRONMENT}, start_new_session=True
+        ["bash", "-ec", script], cwd=model.parent, env={**os.environ, **VARIABLES}, start_new_session=True
     )
     try:
         _wait_until_up(process, target.port)

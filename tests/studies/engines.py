@@ -3,17 +3,6 @@
 import socket
 import sys
 
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_DO_NOT_TRACK": "1",
-    "DO_NOT_TRACK": "1",
-}
-"""Nothing is fetched and nothing is reported to anybody."""
-
 
 def free_port() -> int:
     """A port of this machine that nobody listens on now."""

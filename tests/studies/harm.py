@@ -27,6 +27,7 @@ from teller_core.collect.proc import family
 from teller_core.data.report import CaptureReport
 from teller_core.lab import load
 from teller_core.lab.model import tiny_model
+from teller_core.lab.serving import VARIABLES
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 from tests.studies.engines import free_port, nothing, say
@@ -53,10 +54,6 @@ TRANSFORMERS = (
     ),
     *("--device", "cpu", "--host", "127.0.0.1", "--port"),
 )
-VARIABLES = {
-    **{"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"},
-    **{"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"},
-}
 SABOTAGE = """
 
 _wrapped = record_call

@@ -30,10 +30,11 @@ from teller_core.collect.bundle import Service, record
 from teller_core.data.report import CaptureReport
 from teller_core.lab import load
 from teller_core.lab.model import tiny_model
+from teller_core.lab.serving import VARIABLES
 from teller_core.pipeline import import_paths
 from teller_core.slices import causal_slice
 from teller_core.store.store import Store
-from tests.studies.engines import ENVIRONMENT, free_port, nothing, say
+from tests.studies.engines import free_port, nothing, say
 
 REQUESTS = 200
 CONNECTIONS = 12
@@ -133,7 +134,7 @@ def _ahead(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[s
     """Run the scheduler alone to its end. There are no callers."""
     script = Path(__file__).with_name("scheduler_ahead.py").resolve()
     command = [str(vllm.with_name("python")), str(script), f"./{model.name}", str(REQUESTS), *server.options]
-    with record(command, folder, ENVIRONMENT, working_folder=model.parent) as service:
+    with record(command, folder, VARIABLES, working_folder=model.parent) as service:
         status = service.process.wait(START_S)
     if status:
         raise SystemExit(f"The scheduler failed: read {folder}/server.log")
@@ -146,7 +147,7 @@ def _served(server: Server, folder: Path, model: Path, vllm: Path) -> list[dict[
     own = Path(sys.executable).with_name("transformers")
     command = [str(vllm if server.engine == "vllm" else own), "serve", target.model]
     command += [*(VLLM if server.engine == "vllm" else TRANSFORMERS), str(target.port), *server.options]
-    with record(command, folder, ENVIRONMENT, working_folder=model.parent) as service:
+    with record(command, folder, VARIABLES, working_folder=model.parent) as service:
         _wait_until_up(service, target.port)
         half = REQUESTS // 2
         rows = load.send(target, _asks("first", half), CONNECTIONS, 1, nothing)

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from teller_core.collect.proc import family
 from teller_core.lab import load
-from tests.studies.engines import ENVIRONMENT, free_port, nothing
+from teller_core.lab.serving import VARIABLES
+from tests.studies.engines import free_port, nothing
 
 CONNECTIONS, REQUESTS, WORDS, TOKENS = 4, 16, 30, 64
 """Of a load; connections where a study names no other number."""
@@ -197,4 +198,4 @@ def _native_ns(pid: int) -> int:
 def _environment() -> Mapping[str, str]:
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
+    return {**os.environ, **VARIABLES, "PYTHONPATH": path}

@@ -29,9 +29,9 @@ from teller_core.data.report import CaptureReport
 from teller_core.lab import load
 from teller_core.lab.link import ADDRESSES, DEVICE, Conditions, Link, linked
 from teller_core.lab.model import tiny_model
+from teller_core.lab.serving import VARIABLES
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
-from tests.studies.engines import ENVIRONMENT
 from tests.studies.gloo_pair import Told, rebuilt, run_pair
 
 STEPS = 150
@@ -170,7 +170,7 @@ def _node(
 
 
 def _variables(side: int) -> dict[str, str]:
-    return {**ENVIRONMENT, "VLLM_HOST_IP": ADDRESSES[side], "GLOO_SOCKET_IFNAME": DEVICE}
+    return {**VARIABLES, "VLLM_HOST_IP": ADDRESSES[side], "GLOO_SOCKET_IFNAME": DEVICE}
 
 
 def _wait_until_up(link: Link, services: Sequence[Service]) -> None:

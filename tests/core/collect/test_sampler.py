@@ -216,7 +216,9 @@ def test_a_daemon_is_still_sampled_when_its_parent_has_ended(tmp_path: Path) -> 
         until(lambda: not alive(between), service.process)
         ended = time.time_ns()
         until(lambda: both <= {row["pid"] for row in _rows(tmp_path) if row["t"] > ended}, service.process)
+        later = {row["pid"] for row in _rows(tmp_path) if row["t"] > ended}
         (tmp_path / "go").touch()
+    assert both <= later
 
 
 def test_every_piece_of_a_long_recording_says_all_counters_again(tmp_path: Path) -> None:
