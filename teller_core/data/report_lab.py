@@ -8,24 +8,22 @@ from teller_core.data.report_findings import Model
 
 
 class MovedLine(Model):
-    """One latency of the struck window beside the same requests in healthy windows of the same server's life."""
+    """One latency of struck windows beside the same work in healthy windows of the same server's life."""
 
     latency: Literal["ttft", "itl_mean", "itl_max", "e2e"]
     ratio: float = Field(description="median over requests of struck / healthy")
     low: float = Field(description="lower end of its 95 % interval")
     high: float = Field(description="upper end")
     requests: int
-    healthy_ratio: float | None = Field(
-        description="the same between the two healthy windows, null where it is unknown"
-    )
 
 
 class WindowLine(Model):
     """One window of the server's life, in the order of their running. Null: the system does not count it."""
 
+    round: int
     kind: Literal["healthy", "struck"]
     begin_ns: int
-    end_ns: int
+    end_ns: int = Field(description="in a struck one of the fault, as the injector itself told it")
     requests: int
     failed: int
     run_queue_wait_ms: float | None = Field(description="of the thread that computes")
@@ -43,8 +41,9 @@ class LabRunReport(Model):
     seed: int
     knobs: dict[str, float]
     seconds: float
-    begin_ns: int
-    end_ns: int = Field(description="of the fault, as the injector itself told it")
+    window_noise: float = Field(
+        description="standard deviation of a healthy window, of the logarithm of what it is judged by"
+    )
     delays: int = Field(description="how many the injector saw")
     delayed_ms: float = Field(description="all of them together")
     judged_by: Literal["ttft", "itl_mean", "itl_max", "e2e"]

@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from teller_core.lab.injectors import METRICS
 
-DRAWS = 2000
+DRAWS = 1000
 LEAST = 0.05
 SIGMAS = 3.0
 LEAST_PAIRS = 5
 
 Row = Mapping[str, Any]
+Logs = npt.NDArray[np.float64]
 
 
 class Ratio(NamedTuple):
@@ -42,22 +43,37 @@ def latency(row: Row, metric: str) -> float | None:
             return max((after - before for before, after in pairwise(times)), default=None)
 
 
-def ratios(healthy: Sequence[Sequence[Row]], struck: Sequence[Row], seed: int) -> Mapping[str, Ratio]:
-    """Each latency of ``struck`` over the geometric mean of those of its twins, which stand at the same place of each window.
+def ratios(rounds: Sequence[Sequence[Sequence[Row]]], seed: int) -> Mapping[str, Ratio]:
+    """Each latency of the last window of every round over the geometric mean of those of its twins, the windows before it.
 
-    The interval is a percentile bootstrap over requests (Efron 1979). A latency with fewer than 5 whole pairs is left out.
+    ``rounds``: round, window, request; a request stands at the same place in each window. The interval is a percentile
+    bootstrap over rounds, and over the requests of each (Davison and Hinkley 1997, 3.8: what shares a round shares its luck). A
+    latency with fewer than 5 whole pairs is left out.
     """
     found: dict[str, Ratio] = {}
     for metric in METRICS:
-        logs = _logs(healthy, struck, metric)
-        if len(logs) < LEAST_PAIRS:
+        groups = [logs for logs in (_logs(windows, metric) for windows in rounds) if logs.size]
+        if sum(logs.size for logs in groups) < LEAST_PAIRS:
             continue
         chance = np.random.default_rng(seed)
-        medians = np.median(logs[chance.integers(0, len(logs), (DRAWS, len(logs)))], axis=1)
-        limits = [*np.percentile(medians, (2.5, 97.5)), np.median(logs)]
+        medians = [np.median(_again(groups, chance)) for _ in range(DRAWS)]
+        every = np.concatenate(groups)
+        limits = [*np.percentile(medians, (2.5, 97.5)), np.median(every)]
         low, high, middle = (round(float(np.exp(limit)), 4) for limit in limits)
-        found[metric] = Ratio(middle, low, high, len(logs))
+        found[metric] = Ratio(middle, low, high, len(every))
     return found
+
+
+def apart(rounds: Sequence[Sequence[Sequence[Row]]], metric: str) -> list[float]:
+    """The logarithm of the ratio between the first two windows of each round, both healthy, where there is one."""
+    groups = [_logs(windows[1::-1], metric) for windows in rounds]
+    return [float(np.median(logs)) for logs in groups if logs.size]
+
+
+def _again(groups: Sequence[Logs], chance: np.random.Generator) -> Logs:
+    places: list[int] = chance.integers(0, len(groups), len(groups)).tolist()
+    drawn = [groups[place] for place in places]
+    return np.concatenate([logs[chance.integers(0, logs.size, logs.size)] for logs in drawn])
 
 
 def noise(differences: Sequence[float]) -> float:
@@ -65,26 +81,29 @@ def noise(differences: Sequence[float]) -> float:
     return float(np.sqrt(np.mean(np.square(differences)) / 2)) if len(differences) else 0.0
 
 
-def too_small(ratio: Ratio | None, sigma: float, twins: int) -> str:
-    """Why ``ratio`` is no effect, empty where it is one: the least is 5 %, or 3 sigma of what healthy windows differ by."""
+def too_small(ratio: Ratio | None, sigma: float, twins: int, rounds: int) -> str:
+    """Why ``ratio`` is no effect, empty where it is one: the least is 5 %, or 3 sigma of what healthy windows differ by.
+
+    ``sigma``: of one window. ``twins``: healthy windows of a round. ``rounds``: over so many the ratio is taken.
+    """
     if ratio is None:
         return "too few requests can be compared"
     if ratio.low <= 1.0:
         return f"the interval of the ratio begins at {ratio.low:.2f}"
     if ratio.median < 1.0 + LEAST:
         return f"the ratio is {ratio.median:.2f}, below {1 + LEAST:.2f}"
-    bound = float(np.exp(SIGMAS * sigma * np.sqrt(1.0 + 1.0 / twins)))
+    bound = float(np.exp(SIGMAS * sigma * np.sqrt((1.0 + 1.0 / twins) / rounds)))
     if ratio.median < bound:
-        return f"the ratio is {ratio.median:.2f}, and healthy windows differ by up to {bound:.2f}"
+        return f"the ratio is {ratio.median:.2f}, and by chance it may be {bound:.2f} here"
     return ""
 
 
-def _logs(healthy: Sequence[Sequence[Row]], struck: Sequence[Row], metric: str) -> npt.NDArray[np.float64]:
-    """The logarithm of struck / healthy for each request of which every window has the latency."""
+def _logs(windows: Sequence[Sequence[Row]], metric: str) -> Logs:
+    """The logarithm of last / those before for each request of which every window has the latency."""
     logs: list[float] = []
-    for row, *twins in zip(struck, *healthy, strict=True):
+    for *twins, row in zip(*windows, strict=True):
         own, usual = latency(row, metric), [latency(twin, metric) for twin in twins]
         whole = [value for value in usual if value]
-        if own and len(whole) == len(healthy):
+        if own and len(whole) == len(usual):
             logs.append(float(np.log(own) - np.mean(np.log(whole))))
     return np.array(logs)

@@ -1,4 +1,4 @@
-"""One life of a server: blocks of windows, some healthy and one struck, in random order, and the truth of each beside it.
+"""One life of a server: blocks of windows, some healthy and some struck, in random order, and the truth of each beside it.
 
 A folder holds ``bundle-N`` for each start of a server, ``truth.jsonl`` with one block a line, and ``life.json``: what was
 asked for.
@@ -6,7 +6,6 @@ A life that ended early goes on in a new server with the blocks that are missing
 """
 
 import json
-import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from teller_core.errors import InputError, TellerError
 from teller_core.lab import load
-from teller_core.lab.effect import Ratio, noise, ratios, too_small
+from teller_core.lab.effect import Ratio, apart, noise, ratios, too_small
 from teller_core.lab.injectors import SEVERITIES, Injector, draw, injector
 from teller_core.lab.outside import Delay
 from teller_core.lab.requests import changed, named, ordinary
@@ -24,7 +23,9 @@ from teller_core.lab.serving import Live, program, served
 from teller_core.lab.striking import Struck, check, struck
 
 TWINS = 2
-"""Healthy windows of a block: what they differ by is the noise."""
+"""Healthy windows of a round, beside one that is struck: what they differ by is the noise."""
+ROUNDS = 4
+"""Of a block. Many short ones: what else goes on on the machine then strikes all windows of a round alike."""
 CONNECTIONS = 64
 PAUSE_S = 0.5
 TRUTH, ABOUT = "truth.jsonl", "life.json"
@@ -34,13 +35,15 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Block:
-    """What one block is to be: one injector at one severity. ``order``: the places of its windows; the last one is struck."""
+    """What one block is to be: one injector at one severity. ``orders``: of the windows of each round; the last one is struck.
+    ``requests``: of one window.
+    """
 
     number: int
     fault: str
     severity: str
     knobs: Mapping[str, float]
-    order: Sequence[int]
+    orders: Sequence[Sequence[int]]
     requests: int
 
 
@@ -48,6 +51,7 @@ class Block:
 class Window:
     """What was done in a window, and to whom. Unix ns; ``requests``: the names of those that are compared, in order."""
 
+    round: int
     kind: str
     begin: int
     end: int
@@ -59,9 +63,11 @@ class Window:
 
 @dataclass(frozen=True)
 class BlockTruth:
-    """The truth of a block. ``moved``: by latency, its ratio to the healthy windows; ``healthy_differ``: between those two.
+    """The truth of a block.
 
-    ``delays``: [start, stop, ns] that the injector itself saw. ``rejected``: why nothing counts as moved, None where it does.
+    ``moved``: by latency, its ratio to the healthy windows. ``healthy_differ``: the logarithm of the ratio of the two healthy
+    windows of each round, in ``judged_by``; ``sigma``: what follows for one window, over the life so far. ``delays``: [start,
+    stop, ns] that the injector itself saw. ``rejected``: why nothing counts as moved, None where it does.
     """
 
     block: int
@@ -76,7 +82,7 @@ class BlockTruth:
     delayed_ns: int
     judged_by: str
     moved: Mapping[str, Ratio]
-    healthy_differ: Mapping[str, Ratio]
+    healthy_differ: Sequence[float]
     sigma: float
     rejected: str | None
 
@@ -90,8 +96,9 @@ def plan_life(seed: int, wanted: Sequence[tuple[str, str | None]], requests: int
     blocks: list[Block] = []
     for number, (fault, severity) in enumerate(wanted):
         chosen = severity or chance.choice(SEVERITIES[1:])
-        order = chance.sample(range(TWINS + 1), TWINS + 1)
-        blocks.append(Block(number, fault, chosen, draw(injector(fault), chosen, chance), order, requests))
+        orders = [chance.sample(range(TWINS + 1), TWINS + 1) for _ in range(ROUNDS)]
+        each = max(2, -(-requests // ROUNDS))
+        blocks.append(Block(number, fault, chosen, draw(injector(fault), chosen, chance), orders, each))
     return chance.sample(blocks, len(blocks))
 
 
@@ -163,20 +170,22 @@ def _block(
     block: Block, engine: str, seed: int, live: Live, *, bundle: Path, before: Sequence[BlockTruth]
 ) -> BlockTruth:
     one = injector(block.fault)
-    asks = ordinary(random.Random(f"asks {seed} {block.number}"), block.requests)
-    windows: dict[int, tuple[Window, list[dict[str, Any]], Struck]] = {}
-    for place in block.order:
-        chance = random.Random(f"window {seed} {block.number} {place}")
-        windows[place] = _window(
-            one if place == TWINS else None, block.knobs, asks, chance=chance, live=live, bundle=bundle
-        )
-        time.sleep(PAUSE_S)
-    rows = [windows[place][1] for place in range(TWINS + 1)]
-    what = windows[TWINS][2]
-    moved, differ = ratios(rows[:TWINS], rows[TWINS], seed), ratios(rows[:1], rows[1], seed)
-    apart = [each.healthy_differ[one.moves] for each in before if one.moves in each.healthy_differ]
-    apart += [differ[one.moves]] if one.moves in differ else []
-    sigma = noise([math.log(ratio.median) for ratio in apart])
+    windows: list[Window] = []
+    rounds: list[list[list[dict[str, Any]]]] = []
+    delays: list[Delay] = []
+    for turn, order in enumerate(block.orders):
+        asks = ordinary(random.Random(f"asks {seed} {block.number} {turn}"), block.requests)
+        rows: dict[int, list[dict[str, Any]]] = {}
+        for place in order:
+            chance = random.Random(f"window {seed} {block.number} {turn} {place}")
+            does = one if place == TWINS else None
+            window, rows[place], what = _window(turn, does, block.knobs, asks, chance=chance, live=live, bundle=bundle)
+            windows.append(window)
+            delays += what.delays if does else []
+            time.sleep(PAUSE_S)
+        rounds.append([rows[place] for place in range(TWINS + 1)])
+    moved, differ = ratios(rounds, seed), apart(rounds, one.moves)
+    sigma = noise([each for block in before if block.judged_by == one.moves for each in block.healthy_differ] + differ)
     return BlockTruth(
         block=block.number,
         bundle=bundle.name,
@@ -185,28 +194,29 @@ def _block(
         cause=one.cause,
         severity=block.severity,
         knobs=block.knobs,
-        windows=[windows[place][0] for place in block.order],
-        delays=what.delays,
-        delayed_ns=sum(delay.delay for delay in what.delays),
+        windows=windows,
+        delays=delays,
+        delayed_ns=sum(delay.delay for delay in delays),
         judged_by=one.moves,
         moved=moved,
-        healthy_differ=differ,
+        healthy_differ=[round(each, 4) for each in differ],
         sigma=round(sigma, 5),
-        rejected=_rejected(one, what, moved, sigma, rows),
+        rejected=_rejected(one, delays, moved, sigma, windows),
     )
 
 
 def _rejected(
-    one: Injector, what: Struck, moved: Mapping[str, Ratio], sigma: float, rows: Sequence[Sequence[Mapping[str, Any]]]
+    one: Injector, delays: Sequence[Delay], moved: Mapping[str, Ratio], sigma: float, windows: Sequence[Window]
 ) -> str | None:
-    if failed := sum(bool(row["err"]) for window in rows for row in window):
+    if failed := sum(window.failed for window in windows):
         return f"{failed} requests failed"
-    if one.where == "inside" and not what.delays:
+    if one.where == "inside" and not delays:
         return "the injector did nothing"
-    return too_small(moved.get(one.moves), sigma, TWINS) or None
+    return too_small(moved.get(one.moves), sigma, TWINS, ROUNDS) or None
 
 
 def _window(
+    turn: int,
     one: Injector | None,
     knobs: Mapping[str, float],
     asks: Sequence[load.Ask],
@@ -226,6 +236,7 @@ def _window(
         raise TellerError("The lab's service", "it answers no request any more", "Read server.log in its bundle")
     by_name = {row["rid"]: row for row in rows}
     window = Window(
+        round=turn,
         kind="healthy" if one is None else "struck",
         begin=what.begin,
         end=what.end,

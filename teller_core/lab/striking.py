@@ -1,7 +1,7 @@
 """One injector at one severity, on a running service, for as long as a block lasts: and the truth of what it did."""
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,6 @@ from teller_core.lab.outside import Delay, Process
 from teller_core.lab.serving import Live
 
 LEAD_S = 0.25
-HEAP_LEAD_S = 4.0
-"""How long before it strikes what is inside gets to know: a heap has to be filled first."""
 LOOK_S = 0.02
 TOLD_S = 30.0
 PRESSURE = Path("/proc/pressure/cpu")
@@ -82,31 +80,35 @@ def _inside(one: Injector, knobs: Mapping[str, float], live: Live, found: Struck
     """Ask for it, and take from the process's own words when it began and ended and what it did."""
     process = live.processes[one.role]
     known = inside.told(live.folder)
-    times, done = len(known.off.get(process.pid, ())), len(known.delays.get(process.pid, ()))
-    begin = time.time_ns() + int((HEAP_LEAD_S if one.act == "collect" else LEAD_S) * 1e9)
+    times = len(known.off.get(process.pid, ()))
     what = {
         **knobs,
         "act": one.act,
         "role": one.role,
         "point": one.point,
         "file": str(live.disk / ".journal-"),
-        "from": begin,
+        "from": time.time_ns() + int(LEAD_S * 1e9),
         "until": 0,
     }
     inside.ask(live.folder, what)
-    time.sleep(max(0.0, (begin - time.time_ns()) / 1e9) + 2 * LOOK_S)
     try:
+        _wait_for(live, lambda said: len(said.on.get(process.pid, ())) > times)
         yield
     finally:
         inside.ask(live.folder, {**what, "until": time.time_ns()})
+    said = _wait_for(live, lambda said: len(said.off.get(process.pid, ())) > times)
+    found.begin, found.end = said.on[process.pid][times], said.off[process.pid][times]
+    found.delays = [did for did in said.delays.get(process.pid, ()) if found.begin <= did.start <= found.end]
+    inside.ask(live.folder, {})
+
+
+def _wait_for(live: Live, true: Callable[[inside.Told], bool]) -> inside.Told:
     deadline = time.monotonic() + TOLD_S
-    while len((said := inside.told(live.folder)).off.get(process.pid, ())) <= times:
+    while not true(said := inside.told(live.folder)):
         if live.service.process.poll() is not None or time.monotonic() > deadline:
             raise TellerError("The lab's service", "its injector did not answer", "Read server.log in its bundle")
         time.sleep(LOOK_S)
-    found.begin, found.end = said.on[process.pid][times], said.off[process.pid][times]
-    found.delays = said.delays.get(process.pid, [])[done:]
-    inside.ask(live.folder, {})
+    return said
 
 
 def _counters(live: Live, worker: Process) -> dict[str, int | None]:

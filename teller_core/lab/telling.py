@@ -16,7 +16,6 @@ LATENCIES: Mapping[str, str] = {
 
 def report_of(truth: BlockTruth, seed: int, seconds: float, *, kept: bool) -> LabRunReport:
     """The answer about one block."""
-    struck = next(window for window in truth.windows if window.kind == "struck")
     return LabRunReport.model_validate(
         {
             "fault": truth.fault,
@@ -26,8 +25,7 @@ def report_of(truth: BlockTruth, seed: int, seconds: float, *, kept: bool) -> La
             "seed": seed,
             "knobs": dict(truth.knobs),
             "seconds": round(seconds, 1),
-            "begin_ns": struck.begin,
-            "end_ns": struck.end,
+            "window_noise": truth.sigma,
             "delays": len(truth.delays),
             "delayed_ms": round(truth.delayed_ns / 1e6, 3),
             "judged_by": truth.judged_by,
@@ -45,43 +43,35 @@ def lines_of(report: LabRunReport, style: Style) -> list[str]:
     what = report.cause or "no fault, only slow"
     lines = [
         f"{style.paint(report.fault, '1')} ({what}), {report.severity}: {knobs}; {report.engine}, seed {report.seed}",
-        f"The injector saw {report.delays:,} delays, {report.delayed_ms:,.0f} ms together, in "
-        f"{(report.end_ns - report.begin_ns) / 1e9:.1f} s.",
+        f"The injector saw {report.delays:,} delays, {report.delayed_ms:,.0f} ms together, in {_struck_s(report):.1f} s.",
         "",
-        f"{'latency':<30}{'struck/healthy':>15}{'95 % interval':>17}{'healthy/healthy':>17}",
+        f"{'latency':<30}{'struck/healthy':>15}{'95 % interval':>17}",
     ]
     for row in report.moved:
-        twin = "-" if row.healthy_ratio is None else f"{row.healthy_ratio:.2f}"
         mark = "*" if row.latency == report.judged_by else ""
-        lines.append(
-            f"{LATENCIES[row.latency] + mark:<30}{row.ratio:>15.2f}{f'{row.low:.2f} to {row.high:.2f}':>17}{twin:>17}"
-        )
+        lines.append(f"{LATENCIES[row.latency] + mark:<30}{row.ratio:>15.2f}{f'{row.low:.2f} to {row.high:.2f}':>17}")
     verdict = "It moved what it is judged by (*)." if report.rejected is None else f"Rejected: {report.rejected}."
-    return [*lines, "", verdict, f"It took {report.seconds:.0f} s."]
+    chance = f"Two healthy windows differ by {100 * report.window_noise:.0f} % (one sigma of each)."
+    return [*lines, "", verdict, chance, f"It took {report.seconds:.0f} s."]
+
+
+def _struck_s(report: LabRunReport) -> float:
+    return sum(window.end_ns - window.begin_ns for window in report.windows if window.kind == "struck") / 1e9
 
 
 def _moved(truth: BlockTruth) -> list[MovedLine]:
-    lines: list[MovedLine] = []
-    for name, ratio in truth.moved.items():
-        twin = truth.healthy_differ.get(name)
-        lines.append(
-            MovedLine.model_validate(
-                {
-                    "latency": name,
-                    "ratio": ratio.median,
-                    "low": ratio.low,
-                    "high": ratio.high,
-                    "requests": ratio.pairs,
-                    "healthy_ratio": None if twin is None else twin.median,
-                }
-            )
+    return [
+        MovedLine.model_validate(
+            {"latency": name, "ratio": ratio.median, "low": ratio.low, "high": ratio.high, "requests": ratio.pairs}
         )
-    return lines
+        for name, ratio in truth.moved.items()
+    ]
 
 
 def _window(window: Window) -> WindowLine:
     return WindowLine.model_validate(
         {
+            "round": window.round,
             "kind": window.kind,
             "begin_ns": window.begin,
             "end_ns": window.end,

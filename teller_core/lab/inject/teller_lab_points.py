@@ -122,9 +122,10 @@ class Points:
         over = not given or bool(until and now >= until)
         if given.get("act") == "collect" and not over and self._is_for(given) and not self._heap:
             self._fill(given["objects"])
-        if not over and now >= given["from"]:
+        if not over and now >= given["from"] and self.doing != given:
             if not self.doing:
-                self._say(f"on {now}")
+                self._say(f"on {time.time_ns() if self._heap else now}")  # to fill it takes a while
+                self._write_down()
             self.doing = given
         elif over and self.doing:
             self.doing = {}
@@ -132,8 +133,11 @@ class Points:
         if over and self._heap:
             self._empty()
         if not self.doing and self._lines:
-            lines, self._lines = self._lines, []
-            os.write(self._log, "".join(f"{os.getpid()} {line}\n" for line in lines).encode())
+            self._write_down()
+
+    def _write_down(self) -> None:
+        lines, self._lines = self._lines, []
+        os.write(self._log, "".join(f"{os.getpid()} {line}\n" for line in lines).encode())
 
     def pulse(self, now: int) -> None:
         """What comes again and again, in a thread of its own."""

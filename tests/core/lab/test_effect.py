@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from teller_core.lab.effect import Ratio, latency, noise, ratios, too_small
+from teller_core.lab.effect import Ratio, apart, latency, noise, ratios, too_small
 
 MS = 1_000_000
 
@@ -44,25 +44,50 @@ def test_the_time_between_tokens_of_one_token_is_nothing() -> None:
     assert latency(row(10, []), "itl_max") is None
 
 
+def rounds(factor: float, count: int = 4, requests: int = 6) -> list[list[list[dict[str, Any]]]]:
+    """Rounds of two healthy windows and one that is ``factor`` as slow; each round has the machine's luck of its own."""
+    chance = np.random.default_rng(9)
+    luck = chance.uniform(0.5, 2.0, count)
+    return [
+        [
+            window(seed, luck[turn] * slow, requests)
+            for seed, slow in ((turn, 1.0), (turn + 50, 1.0), (turn + 90, factor))
+        ]
+        for turn in range(count)
+    ]
+
+
 @pytest.mark.parametrize("factor", [1.0, 1.3, 4.0])
-def test_a_known_factor_lies_in_its_interval(factor: float) -> None:
-    found = ratios([window(1, 1.0), window(2, 1.0)], window(3, factor), 7)
+def test_a_known_factor_lies_in_its_interval_whatever_luck_a_round_has(factor: float) -> None:
+    found = ratios(rounds(factor), 7)
     assert found["itl_mean"].median == pytest.approx(factor, rel=0.03)
     assert found["itl_mean"].low <= factor * 1.01
     assert found["itl_mean"].high >= factor * 0.99
-    assert found == ratios([window(1, 1.0), window(2, 1.0)], window(3, factor), 7)
+    assert found == ratios(rounds(factor), 7)
+
+
+def test_a_round_that_had_other_luck_than_the_others_widens_the_interval() -> None:
+    one = rounds(1.3)
+    one[0][2] = window(90, 30.0, 6)
+    assert ratios(one, 7)["e2e"].high > 2 * ratios(rounds(1.3), 7)["e2e"].high
 
 
 def test_requests_that_failed_anywhere_are_left_out_and_too_few_give_nothing() -> None:
     struck = window(3, 2.0)
     struck[0] = row(1, [1, 1], error="HTTP 500")
-    assert ratios([window(1, 1.0)], struck, 7)["e2e"].pairs == 23
-    assert ratios([window(1, 1.0, 4)], window(3, 2.0, 4), 7) == {}
+    assert ratios([[window(1, 1.0), struck]], 7)["e2e"].pairs == 23
+    assert ratios([[window(1, 1.0, 4), window(3, 2.0, 4)]], 7) == {}
 
 
 def test_windows_of_other_requests_cannot_be_compared() -> None:
     with pytest.raises(ValueError, match=r"longer|shorter"):
-        ratios([window(1, 1.0, 10)], window(2, 1.0, 11), 7)
+        ratios([[window(1, 1.0, 10), window(2, 1.0, 11)]], 7)
+
+
+def test_healthy_windows_of_a_round_are_set_side_by_side() -> None:
+    slower = [[window(1, 1.0), window(2, 2.0), window(3, 5.0)]]
+    assert apart(slower, "e2e") == [pytest.approx(-np.log(2), abs=0.05)]
+    assert apart([[window(1, 1.0, 0), window(2, 2.0, 0), window(3, 5.0, 0)]], "e2e") == []
 
 
 def test_noise_is_that_of_one_window() -> None:
@@ -78,9 +103,9 @@ def test_noise_is_that_of_one_window() -> None:
         (Ratio(1.4, 1.2, 1.6, 20), 0.02, ""),
         (Ratio(1.4, 0.9, 1.9, 20), 0.02, "the interval of the ratio begins at 0.90"),
         (Ratio(1.03, 1.01, 1.05, 20), 0.0, "the ratio is 1.03, below 1.05"),
-        (Ratio(1.4, 1.2, 1.6, 20), 0.2, "the ratio is 1.40, and healthy windows differ by up to 2.09"),
+        (Ratio(1.4, 1.2, 1.6, 20), 0.2, "the ratio is 1.40, and by chance it may be 1.44 here"),
         (None, 0.0, "too few requests can be compared"),
     ],
 )
 def test_what_is_no_effect_is_said_why(ratio: Ratio | None, sigma: float, why: str) -> None:
-    assert too_small(ratio, sigma, 2) == why
+    assert too_small(ratio, sigma, 2, 4) == why
