@@ -31,7 +31,7 @@ def _run(given: argparse.Namespace, folder: Path, requests: int) -> None:
 
     began = time.monotonic()
     with shown_on(sys.stderr) as progress:
-        (truth,) = run_life(
+        (block,) = run_life(
             given.engine,
             given.seed,
             [(given.fault, given.severity)],
@@ -40,7 +40,7 @@ def _run(given: argparse.Namespace, folder: Path, requests: int) -> None:
             vllm=given.vllm,
             requests=requests,
         )
-    report = report_of(truth, given.seed, time.monotonic() - began, kept=given.keep is not None)
+    report = report_of(block, given.engine, given.seed, time.monotonic() - began, kept=given.keep is not None)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of(report, style())))
 
 

@@ -64,10 +64,18 @@ def ratios(rounds: Sequence[Sequence[Sequence[Row]]], seed: int) -> Mapping[str,
     return found
 
 
-def apart(rounds: Sequence[Sequence[Sequence[Row]]], metric: str) -> list[float]:
-    """The logarithm of the ratio between the first two windows of each round, both healthy, where there is one."""
-    groups = [_logs(windows[1::-1], metric) for windows in rounds]
-    return [float(np.median(logs)) for logs in groups if logs.size]
+def apart(twins: Sequence[Sequence[Sequence[Row]]], metric: str) -> list[float]:
+    """How far each healthy window lies from the others of its round, as one draw of one window's noise (of logarithms).
+
+    ``twins``: round, healthy window, request. Between a window and the mean of n others there are 1 + 1/n variances of one.
+    """
+    found: list[float] = []
+    for windows in (each for each in twins if len(each) > 1):
+        scale = float(np.sqrt(1.0 + 1.0 / (len(windows) - 1)))
+        for place, own in enumerate(windows):
+            logs = _logs([*windows[:place], *windows[place + 1 :], own], metric)
+            found += [float(np.median(logs)) / scale] if logs.size else []
+    return found
 
 
 def _again(groups: Sequence[Logs], chance: np.random.Generator) -> Logs:
@@ -77,8 +85,8 @@ def _again(groups: Sequence[Logs], chance: np.random.Generator) -> Logs:
 
 
 def noise(differences: Sequence[float]) -> float:
-    """The standard deviation (of logarithms) of one healthy window's median, from ``differences`` between two of them each."""
-    return float(np.sqrt(np.mean(np.square(differences)) / 2)) if len(differences) else 0.0
+    """The standard deviation (of logarithms) of one healthy window's median, from what :func:`apart` found."""
+    return float(np.sqrt(np.mean(np.square(differences)))) if len(differences) else 0.0
 
 
 def too_small(ratio: Ratio | None, sigma: float, twins: int, rounds: int) -> str:

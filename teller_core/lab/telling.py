@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from teller_core.data.report_lab import LabRunReport, MovedLine, WindowLine
-from teller_core.lab.life import BlockTruth, Window
+from teller_core.lab.blocks import HEALTHY, BlockTruth, StrikeTruth, Window
 from teller_core.tell.layout import Style
 
 LATENCIES: Mapping[str, str] = {
@@ -14,25 +14,27 @@ LATENCIES: Mapping[str, str] = {
 }
 
 
-def report_of(truth: BlockTruth, seed: int, seconds: float, *, kept: bool) -> LabRunReport:
-    """The answer about one block."""
+def report_of(block: BlockTruth, engine: str, seed: int, seconds: float, *, kept: bool) -> LabRunReport:
+    """The answer about a block of one strike."""
+    (truth,) = block.strikes
+    delays = [delay for window in block.windows for delay in window.delays]
     return LabRunReport.model_validate(
         {
             "fault": truth.fault,
             "cause": truth.cause,
-            "engine": truth.engine,
+            "engine": engine,
             "severity": truth.severity,
             "seed": seed,
             "knobs": dict(truth.knobs),
             "seconds": round(seconds, 1),
             "window_noise": truth.sigma,
-            "delays": len(truth.delays),
-            "delayed_ms": round(truth.delayed_ns / 1e6, 3),
+            "delays": len(delays),
+            "delayed_ms": round(sum(delay.delay for delay in delays) / 1e6, 3),
             "judged_by": truth.judged_by,
             "moved": _moved(truth),
             "rejected": truth.rejected,
-            "windows": [_window(window) for window in truth.windows],
-            "bundle": truth.bundle if kept else None,
+            "windows": [_window(window) for window in block.windows],
+            "bundle": block.bundle if kept else None,
         }
     )
 
@@ -59,7 +61,7 @@ def _struck_s(report: LabRunReport) -> float:
     return sum(window.end_ns - window.begin_ns for window in report.windows if window.kind == "struck") / 1e9
 
 
-def _moved(truth: BlockTruth) -> list[MovedLine]:
+def _moved(truth: StrikeTruth) -> list[MovedLine]:
     return [
         MovedLine.model_validate(
             {"latency": name, "ratio": ratio.median, "low": ratio.low, "high": ratio.high, "requests": ratio.pairs}
@@ -72,7 +74,7 @@ def _window(window: Window) -> WindowLine:
     return WindowLine.model_validate(
         {
             "round": window.round,
-            "kind": window.kind,
+            "kind": "healthy" if window.strike == HEALTHY else "struck",
             "begin_ns": window.begin,
             "end_ns": window.end,
             "requests": len(window.requests) + len(window.others),

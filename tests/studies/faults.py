@@ -1,7 +1,8 @@
 """Which injectors move a latency of a real engine, by how much, and whether the recording tells: one line an injector.
 
-Run: python tests/studies/faults.py FOLDER [--vllm ENVIRONMENT/bin/vllm] [--seed N] [--severity WORD] [NAME...]. One server's life, some
-30 seconds an injector and a minute for the start; with the same words again it goes on where it ended. ``FOLDER`` keeps all.
+Run: python tests/studies/faults.py FOLDER [--vllm ENVIRONMENT/bin/vllm] [--seed N] [--severity WORD] [NAME...]. One server's
+life, some 20 seconds an injector and a minute for the start; with the same words again it goes on where it ended. ``FOLDER``
+keeps all.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from teller_core.lab import life
+from teller_core.lab.blocks import HEALTHY, BlockTruth
 from teller_core.lab.injectors import SEVERITIES, injectors
 from teller_core.lab.leaks import in_recording
 from teller_core.lab.requests import REQUESTS
@@ -32,35 +34,31 @@ def main() -> int:
     given = parser.parse_args()
     engine = "vllm" if given.vllm else "transformers"
     names = given.names or [
-        one.name
-        for one in injectors().values()
-        if engine in one.engines and not set(one.needs) & {*NEVER_HERE}
+        one.name for one in injectors().values() if engine in one.engines and not set(one.needs) & {*NEVER_HERE}
     ]
     wanted = [(name, given.severity) for name in names]
-    life.run_life(
-        engine, given.seed, wanted, given.folder, say, vllm=given.vllm, requests=given.requests
-    )
+    life.run_life(engine, given.seed, wanted, given.folder, say, vllm=given.vllm, requests=given.requests)
     say(f"{'injector':<24}{'judged by':<10}{'ratio':>7}{'interval':>15}{'window noise':>13}{'pressure':>10}  verdict")
-    for truth in sorted(life.truths(given.folder), key=lambda each: each["fault"]):
-        say(_line(truth))
+    lines = [line for block in life.truths(given.folder) for line in _lines(block)]
+    say("\n".join(sorted(lines)))
     told = [leak for bundle in sorted(given.folder.glob("bundle-*")) for leak in in_recording(bundle)]
     say("\n".join(told) if told else "No recording tells what was done.")
     return min(1, len(told))
 
 
-def _line(truth: dict[str, object]) -> str:
-    moved, judged = truth["moved"], truth["judged_by"]
-    assert isinstance(moved, dict) and isinstance(judged, str)
-    windows = truth["windows"]
-    assert isinstance(windows, list)
-    pressed = sum(window["noise"]["machine_cpu_pressure_ns"] or 0 for window in windows)
-    whole = sum(window["end"] - window["begin"] for window in windows)
-    median, low, high, _ = moved.get(judged, (float("nan"),) * 4)
-    verdict = truth["rejected"] or "moved"
-    return (
-        f"{truth['fault']:<24}{judged:<10}{median:>7.2f}{f'{low:.2f} to {high:.2f}':>15}{truth['sigma']:>13.2f}"
-        f"{pressed / whole:>10.2f}  {verdict}"
-    )
+def _lines(block: BlockTruth) -> list[str]:
+    lines: list[str] = []
+    for number, strike in enumerate(block.strikes):
+        windows = [window for window in block.windows if window.strike in (HEALTHY, number)]
+        pressed = sum(window.noise["machine_cpu_pressure_ns"] or 0 for window in windows)
+        whole = sum(window.end - window.begin for window in windows)
+        ratio = strike.moved.get(strike.judged_by)
+        told = "" if ratio is None else f"{ratio.median:>7.2f}{f'{ratio.low:.2f} to {ratio.high:.2f}':>15}"
+        lines.append(
+            f"{strike.fault:<24}{strike.judged_by:<10}{told:<22}{strike.sigma:>13.2f}{pressed / whole:>10.2f}"
+            f"  {strike.rejected or 'moved'}"
+        )
+    return lines
 
 
 if __name__ == "__main__":

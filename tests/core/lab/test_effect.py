@@ -84,16 +84,24 @@ def test_windows_of_other_requests_cannot_be_compared() -> None:
         ratios([[window(1, 1.0, 10), window(2, 1.0, 11)]], 7)
 
 
-def test_healthy_windows_of_a_round_are_set_side_by_side() -> None:
-    slower = [[window(1, 1.0), window(2, 2.0), window(3, 5.0)]]
-    assert apart(slower, "e2e") == [pytest.approx(-np.log(2), abs=0.05)]
-    assert apart([[window(1, 1.0, 0), window(2, 2.0, 0), window(3, 5.0, 0)]], "e2e") == []
+def test_a_healthy_window_is_set_beside_the_others_of_its_round() -> None:
+    two = [[window(1, 1.0), window(2, 2.0)]]
+    apart_by = np.log(2) / np.sqrt(2)
+    assert apart(two, "e2e") == [pytest.approx(-apart_by, abs=0.05), pytest.approx(apart_by, abs=0.05)]
+    three = apart([[window(1, 1.0), window(2, 1.0), window(3, 8.0)]], "e2e")
+    assert three == [
+        pytest.approx(value / np.sqrt(1.5), abs=0.05) for value in (-np.log(8) / 2, -np.log(8) / 2, np.log(8))
+    ]
+    assert apart([[window(1, 1.0, 0), window(2, 2.0, 0)]], "e2e") == []
+    assert apart([[window(1, 1.0)]], "e2e") == []
 
 
-def test_noise_is_that_of_one_window() -> None:
+@pytest.mark.parametrize("twins", [2, 3])
+def test_noise_is_that_of_one_window(twins: int) -> None:
     chance = np.random.default_rng(4)
-    apart = chance.normal(0, 0.1, 4000) - chance.normal(0, 0.1, 4000)
-    assert noise(list(apart)) == pytest.approx(0.1, rel=0.05)
+    luck = np.exp(chance.normal(0, 0.3, (400, twins)))
+    windows = [[[row(20 * each, [])] for each in own] for own in luck]
+    assert noise(apart(windows, "ttft")) == pytest.approx(0.3, rel=0.05)
     assert noise([]) == 0.0
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from teller_core.errors import InputError, TellerError, UnknownName
 from teller_core.lab import life, load
+from teller_core.lab.blocks import HEALTHY, STRIKES, BlockTruth, StrikeTruth, plan_life
 from teller_core.lab.injectors import Injector, injectors
-from teller_core.lab.life import plan_life, run_life, truths
+from teller_core.lab.life import run_life, truths
 from teller_core.lab.outside import Delay
 from teller_core.lab.striking import Struck
 from teller_core.lab.telling import lines_of, report_of
@@ -76,54 +77,67 @@ def told(_: str) -> None:
     pass
 
 
+def strikes(found: Sequence[BlockTruth]) -> dict[str, StrikeTruth]:
+    return {strike.fault: strike for block in found for strike in block.strikes}
+
+
 def test_a_plan_is_the_seeds_own() -> None:
     one = plan_life(3, WANTED, 8)
     assert one == plan_life(3, WANTED, 8)
-    assert {(block.fault, block.severity) for block in one} >= {("host_stall", "strong"), ("gc_pause", "clear")}
-    assert all(sorted(order) == [0, 1, 2] for block in one for order in block.orders)
+    (block,) = one
+    assert {(strike.fault, strike.severity) for strike in block.strikes} >= {
+        ("host_stall", "strong"),
+        ("gc_pause", "clear"),
+    }
+    assert all(sorted(order) == [HEALTHY] * 3 + [0, 1, 2] for order in block.orders)
     many = [(name, None) for name in injectors()]
     plans = [plan_life(seed, many, 8) for seed in range(4)]
-    assert len({tuple(block.fault for block in plan) for plan in plans}) == 4
-    assert {block.orders[0][-1] for plan in plans for block in plan} == {0, 1, 2}
+    assert all(sum(len(block.strikes) for block in plan) == len(many) for plan in plans)
+    assert {len(block.strikes) for plan in plans for block in plan} <= {STRIKES, STRIKES - 1}
+    assert len({tuple(strike.fault for block in plan for strike in block.strikes) for plan in plans}) == 4
+    assert len({tuple(order) for plan in plans for block in plan for order in block.orders}) > 20
 
 
 def test_the_truth_says_what_moved_by_how_much_and_what_did_not(service: Made, tmp_path: Path) -> None:
-    found = {truth.fault: truth for truth in run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)}
+    blocks = run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+    found = strikes(blocks)
     assert found["host_stall"].rejected is None
     assert found["host_stall"].moved["e2e"].median == pytest.approx(3.0, rel=0.05)
     assert found["host_stall"].cause == "host.blocking_call"
     assert found["gc_pause"].rejected is not None
     assert found["frozen_process"].rejected is None
-    assert [window.kind for window in found["gc_pause"].windows].count("healthy") == 8
-    assert found["gc_pause"].delayed_ns == 400
-    lines = [json.loads(line) for line in (tmp_path / "life" / "truth.jsonl").read_text().splitlines()]
-    assert {line["fault"]: line["rejected"] for line in lines} == {name: one.rejected for name, one in found.items()}
+    (block,) = blocks
+    assert [window.strike for window in block.windows].count(HEALTHY) == 4 * 3
+    assert {window.strike: window.delays for window in block.windows}[HEALTHY] == []
+    assert {window.strike: window.delays for window in block.windows}[0] == [Delay(200, 300, 100)]
+    assert truths(tmp_path / "life") == blocks
 
 
 def test_the_recording_holds_no_word_of_what_was_done(service: Made, tmp_path: Path) -> None:
     run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
     (bundle,) = (tmp_path / "life").glob("bundle-*")
     rows = [json.loads(line) for line in (bundle / "client.jsonl").read_text().splitlines()]
-    assert len(rows) == 3 * 3 * 12
+    assert len(rows) == 4 * (3 + 3) * 3
     assert len({row["rid"] for row in rows}) == len(rows)
     text = (bundle / "client.jsonl").read_text()
     assert not [name for name in (*injectors(), "healthy", "struck") if name in text]
 
 
 def test_a_life_that_ended_early_goes_on_in_a_new_server_with_what_is_missing(service: Made, tmp_path: Path) -> None:
-    service.dies_after = 5
+    wanted = [
+        (name, "strong") for name in ("host_stall", "gc_pause", "frozen_process", "host_busy", "slow_scheduler") * 2
+    ]
+    service.dies_after = 25
     with pytest.raises(TellerError, match="answers no request"):
-        run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
-    done = truths(tmp_path / "life")
-    assert 1 <= len(done) < 3
+        run_life("vllm", 3, wanted, tmp_path / "life", told, requests=12)
+    assert [block.block for block in truths(tmp_path / "life")] == [0]
     service.dies_after = None
     with (tmp_path / "life" / "truth.jsonl").open("a") as file:
-        file.write('{"block": 2, "bun')  # the machine went away
-    run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+        file.write('{"block": 1, "bun')  # the machine went away
+    run_life("vllm", 3, wanted, tmp_path / "life", told, requests=12)
     whole = truths(tmp_path / "life")
-    assert sorted(each["block"] for each in whole) == [0, 1, 2]
-    assert {each["bundle"] for each in whole} == {"bundle-1", "bundle-2"}
-    assert run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12) == []
+    assert [(block.block, block.bundle) for block in whole] == [(0, "bundle-1"), (1, "bundle-2")]
+    assert run_life("vllm", 3, wanted, tmp_path / "life", told, requests=12) == []
     assert service.starts == 2
 
 
@@ -153,8 +167,8 @@ def test_what_cannot_be_done_is_refused(service: Made, tmp_path: Path, engine: s
 
 
 def test_the_answer_says_it_to_a_person(service: Made, tmp_path: Path) -> None:
-    (truth,) = run_life("vllm", 3, WANTED[:1], tmp_path / "life", told, requests=12)
-    report = report_of(truth, 3, 12.5, kept=True)
+    (block,) = run_life("vllm", 3, WANTED[:1], tmp_path / "life", told, requests=12)
+    report = report_of(block, "vllm", 3, 12.5, kept=True)
     assert (report.bundle, report.rejected, report.cause) == ("bundle-1", None, "host.blocking_call")
     assert {line.cpu_pressure_ms for line in report.windows} == {None}
     text = "\n".join(lines_of(report, Style()))

@@ -1,0 +1,132 @@
+"""What a block of a server's life is to be, from a seed, and what is known of it afterwards.
+
+In a block several faults share rounds. In a round the same requests are sent again and again: in windows in which nothing is
+done, and in one window for each fault, in random order. What else goes on on the machine then strikes all of them alike.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from teller_core.lab.effect import Ratio
+from teller_core.lab.injectors import SEVERITIES, draw, injector
+from teller_core.lab.outside import Delay
+
+TWINS = 3
+"""Healthy windows of a round: what they differ by is the noise."""
+ROUNDS = 4
+STRIKES = 5
+"""Faults of a block, at most: a round must be short beside what else changes on a machine."""
+HEALTHY = -1
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One injector at one severity."""
+
+    fault: str
+    severity: str
+    knobs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one block is to be. ``orders``: of each round's windows, each a position in ``strikes`` or HEALTHY; ``requests``: of
+    one window.
+    """
+
+    number: int
+    strikes: Sequence[Strike]
+    orders: Sequence[Sequence[int]]
+    requests: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """What was done in a window, and to whom. ``strike``: position among the block's, or HEALTHY. Unix ns.
+
+    ``requests``: the names of those that are compared, in order; ``others``: of those that were sent besides. ``delays``:
+    [start, stop, ns] that the injector itself saw.
+    """
+
+    round: int
+    strike: int
+    begin: int
+    end: int
+    requests: Sequence[str]
+    others: Sequence[str]
+    failed: int
+    noise: Mapping[str, int | None]
+    delays: Sequence[Delay]
+
+
+@dataclass(frozen=True)
+class StrikeTruth:
+    """The truth of a strike. ``moved``: by latency, its ratio to the healthy windows of its rounds; ``sigma``: of one healthy
+    window, of the logarithm of ``judged_by``, over the life so far; ``rejected``: why nothing counts as moved, None where it
+    does.
+    """
+
+    fault: str
+    cause: str | None
+    severity: str
+    knobs: Mapping[str, float]
+    where: str
+    role: str
+    judged_by: str
+    moved: Mapping[str, Ratio]
+    sigma: float
+    rejected: str | None
+
+
+@dataclass(frozen=True)
+class BlockTruth:
+    """The truth of a block. ``bundle``: the recording that holds it; ``windows`` in the order of their running.
+
+    ``healthy_differ``: by latency, how far each healthy window of a round lies from its twins, as one draw of its noise.
+    """
+
+    block: int
+    bundle: str
+    windows: Sequence[Window]
+    strikes: Sequence[StrikeTruth]
+    healthy_differ: Mapping[str, Sequence[float]]
+
+
+def plan_life(seed: int, wanted: Sequence[tuple[str, str | None]], requests: int) -> Sequence[Block]:
+    """The blocks of a life, in an order of the seed's own. ``wanted``: faults and severities, None: one of the seed's own.
+
+    ``requests``: of all windows that are compared for one fault. Raises UnknownName for a fault or severity that is not there.
+    """
+    chance = random.Random(f"life {seed}")
+    strikes: list[Strike] = []
+    for fault, severity in wanted:
+        chosen = severity or chance.choice(SEVERITIES[1:])
+        strikes.append(Strike(fault, chosen, draw(injector(fault), chosen, chance)))
+    chance.shuffle(strikes)
+    count = -(-len(strikes) // STRIKES)
+    blocks: list[Block] = []
+    for number in range(count):
+        own = strikes[number::count]
+        places = [*range(len(own)), *[HEALTHY] * TWINS]
+        orders = [chance.sample(places, len(places)) for _ in range(ROUNDS)]
+        blocks.append(Block(number, own, orders, max(2, -(-requests // ROUNDS))))
+    return blocks
+
+
+def block_of(line: Mapping[str, Any]) -> BlockTruth:
+    """The truth of a block from its JSON."""
+    windows = [_window(window) for window in line["windows"]]
+    strikes = [_strike(strike) for strike in line["strikes"]]
+    return BlockTruth(line["block"], line["bundle"], windows, strikes, line["healthy_differ"])
+
+
+def _window(line: Mapping[str, Any]) -> Window:
+    given: dict[str, Any] = {**line, "delays": [Delay(*delay) for delay in line["delays"]]}
+    return Window(**given)
+
+
+def _strike(line: Mapping[str, Any]) -> StrikeTruth:
+    given: dict[str, Any] = {**line, "moved": {name: Ratio(*ratio) for name, ratio in line["moved"].items()}}
+    return StrikeTruth(**given)
