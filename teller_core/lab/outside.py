@@ -28,7 +28,7 @@ while os.getppid() == parent:
     if free: time.sleep(free)
 """
 STREAM = f"""{_UNTIL_ORPHANED}
-os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # of the processors it takes what nobody wants: memory is what it costs
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # memory is to be what it takes, and no processor
 import numpy
 one, other = numpy.ones(1 << 23), numpy.zeros(1 << 23)  # 64 MiB each: more than caches hold
 while os.getppid() == parent:
