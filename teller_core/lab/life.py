@@ -30,7 +30,7 @@ from teller_core.lab.blocks import (
 from teller_core.lab.effect import apart, noise, ratios, too_small
 from teller_core.lab.injectors import METRICS, injector
 from teller_core.lab.requests import changed, named, ordinary
-from teller_core.lab.serving import Live, program, served
+from teller_core.lab.serving import Live, Setup, program, served
 from teller_core.lab.striking import check, struck
 
 CONNECTIONS = 64
@@ -73,7 +73,8 @@ def run_life(
     faults = {strike.fault: injector(strike.fault) for block in missing for strike in block.strikes}
     needs = {need for one in faults.values() for need in one.needs}
     found: list[BlockTruth] = []
-    with served(engine, start, bundle, needs, progress) as live:
+    setup = Setup(engine, cache="small" if "small_cache" in needs else "roomy")
+    with served(setup, start, bundle, progress) as live:
         for one in faults.values():
             check(one, live)
         for count, block in enumerate(missing, start=1):

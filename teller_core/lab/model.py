@@ -1,41 +1,62 @@
-"""A small Llama with random weights and a tokenizer trained here: a service to measure, without a download.
+"""Small Llamas with random weights and a tokenizer trained here: services to measure, without a download.
 
 Written with numpy alone, so making it costs no import of torch. The weights of the end-of-text token are zero: greedy
 decoding never ends early, so a request has exactly the length that it asks for.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.errors import MissingExtra
+from teller_core.errors import MissingExtra, UnknownName
 from teller_core.lab.words import corpus
 
-HIDDEN, HEADS, KEY_HEADS, LAYERS, VOCABULARY, POSITIONS = 384, 6, 3, 2, 2048, 8192
-INNER = 3 * HIDDEN
+VOCABULARY, POSITIONS = 2048, 8192
 SPECIAL = ["<unk>", "<s>", "</s>"]
-VERSION = "tiny-llama-1"
+VERSION = "tiny-llama-2"
 
 
-def tiny_model(folder: Path, key_heads: int = KEY_HEADS) -> Path:
-    """The folder of the model inside ``folder``, made there the first time. Raises MissingExtra without the lab extra.
+@dataclass(frozen=True)
+class Shape:
+    """``heads`` divides ``hidden``, ``key_heads`` divides ``heads``; tensor parallelism divides ``key_heads`` in turn."""
 
-    ``key_heads`` divides HEADS; tensor parallelism divides it in turn.
+    hidden: int
+    inner: int
+    heads: int
+    key_heads: int
+    layers: int
+
+
+SHAPES: Mapping[str, Shape] = {
+    "plain": Shape(hidden=384, inner=1152, heads=6, key_heads=2, layers=2),
+    "deep": Shape(hidden=256, inner=768, heads=4, key_heads=2, layers=6),
+    "wide": Shape(hidden=512, inner=768, heads=8, key_heads=2, layers=2),
+}
+"""About 5 million parameters each, and heads of 64, which every kernel of attention knows."""
+
+
+def tiny_model(folder: Path, name: str = "plain") -> Path:
+    """The folder of the model of SHAPES ``name`` inside ``folder``, made there the first time.
+
+    Raises MissingExtra without the lab extra, UnknownName for a shape that is not there.
     """
-    made = folder / (VERSION if key_heads == KEY_HEADS else f"{VERSION}-{key_heads}")
+    if name not in SHAPES:
+        raise UnknownName("The model", "it is none of " + ", ".join(SHAPES), "Name one of these")
+    made = folder / f"{VERSION}-{name}"
     if not (made / "config.json").exists():
         hidden = folder / f".{made.name}"
         hidden.mkdir(parents=True, exist_ok=True)
-        _make(hidden, key_heads)
+        _make(hidden, SHAPES[name])
         hidden.rename(made)
     return made
 
 
-def _make(folder: Path, key_heads: int) -> None:
+def _make(folder: Path, shape: Shape) -> None:
     try:
         import safetensors.numpy as tensors  # only the lab extra has it
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -53,39 +74,40 @@ def _make(folder: Path, key_heads: int) -> None:
     made.train_from_iterator(corpus(), trainer)
     made.save(str(folder / "tokenizer.json"))
     writer: Any = tensors  # its types are partial
-    writer.save_file(dict(_weights(key_heads)), str(folder / "model.safetensors"), {"format": "pt"})
-    for name, content in _configs(key_heads).items():
+    writer.save_file(dict(_weights(shape)), str(folder / "model.safetensors"), {"format": "pt"})
+    for name, content in _configs(shape).items():
         (folder / name).write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _weights(key_heads: int) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
+def _weights(shape: Shape) -> Iterator[tuple[str, npt.NDArray[np.float32]]]:
     chance = np.random.default_rng(0)
 
-    def normal(*shape: int) -> npt.NDArray[np.float32]:
-        return chance.normal(0.0, 0.02, shape).astype(np.float32)
+    def normal(*size: int) -> npt.NDArray[np.float32]:
+        return chance.normal(0.0, 0.02, size).astype(np.float32)
 
-    keys = HIDDEN * key_heads // HEADS
-    yield "model.embed_tokens.weight", normal(VOCABULARY, HIDDEN)
-    for layer in range(LAYERS):
+    hidden, inner = shape.hidden, shape.inner
+    keys = hidden * shape.key_heads // shape.heads
+    yield "model.embed_tokens.weight", normal(VOCABULARY, hidden)
+    for layer in range(shape.layers):
         name = f"model.layers.{layer}."
-        for part, shape in (
-            ("q", (HIDDEN, HIDDEN)),
-            ("k", (keys, HIDDEN)),
-            ("v", (keys, HIDDEN)),
-            ("o", (HIDDEN, HIDDEN)),
+        for part, size in (
+            ("q", (hidden, hidden)),
+            ("k", (keys, hidden)),
+            ("v", (keys, hidden)),
+            ("o", (hidden, hidden)),
         ):
-            yield f"{name}self_attn.{part}_proj.weight", normal(*shape)
-        for part, shape in (("gate", (INNER, HIDDEN)), ("up", (INNER, HIDDEN)), ("down", (HIDDEN, INNER))):
-            yield f"{name}mlp.{part}_proj.weight", normal(*shape)
+            yield f"{name}self_attn.{part}_proj.weight", normal(*size)
+        for part, size in (("gate", (inner, hidden)), ("up", (inner, hidden)), ("down", (hidden, inner))):
+            yield f"{name}mlp.{part}_proj.weight", normal(*size)
         for part in ("input", "post_attention"):
-            yield f"{name}{part}_layernorm.weight", np.ones(HIDDEN, np.float32)
-    yield "model.norm.weight", np.ones(HIDDEN, np.float32)
-    head = normal(VOCABULARY, HIDDEN)
+            yield f"{name}{part}_layernorm.weight", np.ones(hidden, np.float32)
+    yield "model.norm.weight", np.ones(hidden, np.float32)
+    head = normal(VOCABULARY, hidden)
     head[: len(SPECIAL)] = 0.0
     yield "lm_head.weight", head
 
 
-def _configs(key_heads: int) -> dict[str, dict[str, Any]]:
+def _configs(shape: Shape) -> dict[str, dict[str, Any]]:
     ends = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
     return {
         "tokenizer_config.json": {
@@ -101,11 +123,11 @@ def _configs(key_heads: int) -> dict[str, dict[str, Any]]:
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
             "vocab_size": VOCABULARY,
-            "hidden_size": HIDDEN,
-            "intermediate_size": INNER,
-            "num_hidden_layers": LAYERS,
-            "num_attention_heads": HEADS,
-            "num_key_value_heads": key_heads,
+            "hidden_size": shape.hidden,
+            "intermediate_size": shape.inner,
+            "num_hidden_layers": shape.layers,
+            "num_attention_heads": shape.heads,
+            "num_key_value_heads": shape.key_heads,
             "max_position_embeddings": POSITIONS,
             "tie_word_embeddings": False,
             "dtype": "float32",

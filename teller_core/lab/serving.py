@@ -13,10 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from teller_core.collect.bundle import Service, record
-from teller_core.errors import InputError, MissingExtra, TellerError
+from teller_core.errors import InputError, MissingExtra, TellerError, UnknownName
 from teller_core.lab import inside, load
 from teller_core.lab.faults import IN_MEMORY, INJECT, on_disk
-from teller_core.lab.model import tiny_model
+from teller_core.lab.injectors import ENGINES
+from teller_core.lab.model import SHAPES, tiny_model
 from teller_core.lab.outside import Groups, Process, grouped
 
 NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "tokenizers", "safetensors")
@@ -40,7 +41,36 @@ TRANSFORMERS = (
 ROOMY = ("--max-model-len", "2048")
 SMALL_CACHE = ("--max-model-len", "1024", "--block-size", "32", "--num-gpu-blocks-override", "40")
 """Room for 1280 tokens, of which one request may take most."""
+CACHES = ("roomy", "small")
 WARM_UP = tuple(load.Ask(f"warmup-{number:03d}", 0.0, words, 12) for number, words in enumerate((30, 100, 10, 60)))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is served and how: an engine, a model of ``SHAPES``, ranks that share it, each on a machine of its own where they are
+    ``apart``, and a cache that is ``roomy``, or ``small``: too small for all that runs.
+
+    Raises UnknownName or InputError for what there is not.
+    """
+
+    engine: str = "vllm"
+    model: str = "plain"
+    ranks: int = 1
+    apart: bool = False
+    cache: str = "roomy"
+
+    def __post_init__(self) -> None:
+        for what, given, known in (
+            ("engine", self.engine, ENGINES),
+            ("model", self.model, tuple(SHAPES)),
+            ("cache", self.cache, CACHES),
+        ):
+            if given not in known:
+                raise UnknownName(
+                    f"The {what} that is served", "it is none of " + ", ".join(known), "Name one of these"
+                )
+        if (self.ranks, self.apart) != (1, False) or (self.engine == "transformers" and self.cache == "small"):
+            raise InputError("The service", f"{self.engine} is not served so", "Ask for one rank and a roomy cache")
 
 
 @dataclass(frozen=True)
@@ -70,21 +100,19 @@ def program(engine: str, vllm: Path | None = None) -> Path:
 
 
 @contextmanager
-def served(
-    engine: str, start: Path, bundle: Path, wanted: Collection[str], progress: Callable[[str], None]
-) -> Generator[Live]:
-    """Serve, warm up, and stop on leaving. ``start`` is the engine's program, ``wanted`` what injectors need of its start.
+def served(setup: Setup, start: Path, bundle: Path, progress: Callable[[str], None]) -> Generator[Live]:
+    """Serve, warm up, and stop on leaving. ``start`` is the engine's program.
 
     Raises TellerError where it does not come up or does not answer.
     """
     with tempfile.TemporaryDirectory(prefix="teller-", ignore_cleanup_errors=True) as scratch:
-        model = tiny_model(Path(scratch))
+        model = tiny_model(Path(scratch), setup.model)
         folder = Path(scratch) / "folder"
         folder.mkdir()
         inside.ask(folder, {})
         port = free_port()
-        target = load.Target(port, "tiny" if engine == "vllm" else f"./{model.name}")
-        command = _command(engine, start, target, model.name, wanted)
+        target = load.Target(port, "tiny" if setup.engine == "vllm" else f"./{model.name}")
+        command = command_of(setup, start, target, model.name)
         variables = {**VARIABLES, inside.VARIABLE: str(folder)}
         with record(command, bundle, variables, import_first=(INJECT,), working_folder=model.parent) as service:
             progress("starting the service")
@@ -95,7 +123,7 @@ def served(
             processes = _processes(service, folder)
             with grouped([*{process.pid: process for process in processes.values()}.values()]) as groups:
                 disk = on_disk(Path(scratch))
-                yield Live(service, target, folder, processes, groups, _provided(wanted, groups, disk), disk)
+                yield Live(service, target, folder, processes, groups, _provided(setup, groups, disk), disk)
 
 
 def free_port() -> int:
@@ -105,16 +133,17 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def _command(engine: str, start: Path, target: load.Target, model: str, wanted: Collection[str]) -> Sequence[str]:
+def command_of(setup: Setup, start: Path, target: load.Target, model: str) -> Sequence[str]:
+    """What starts the engine: ``start`` is its program, ``model`` a folder where it runs."""
     place = ["--host", "127.0.0.1", "--port", str(target.port)]
-    if engine == "transformers":
+    if setup.engine == "transformers":
         return [str(start), "serve", f"./{model}", *TRANSFORMERS, *place]
-    room = SMALL_CACHE if "small_cache" in wanted else ROOMY
+    room = SMALL_CACHE if setup.cache == "small" else ROOMY
     return [str(start), "serve", f"./{model}", *VLLM, *room, *place]
 
 
-def _provided(wanted: Collection[str], groups: Groups | None, disk: Path) -> Collection[str]:
-    provided = {"small_cache"} & {*wanted}
+def _provided(setup: Setup, groups: Groups | None, disk: Path) -> Collection[str]:
+    provided = {"small_cache"} if setup.cache == "small" else set[str]()
     provided |= {"root"} if os.geteuid() == 0 else set()
     provided |= {"cpu_quota"} if groups is not None else set()
     return provided | ({"disk"} if not _in_memory(disk) else set())

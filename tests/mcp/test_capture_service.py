@@ -29,8 +29,8 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def profiles(folder: Path, port: int) -> Path:
-    command = [str(Path(sys.executable).with_name("transformers")), "serve", "./tiny-llama-1", "--port", str(port)]
+def profiles(folder: Path, port: int, model: str) -> Path:
+    command = [str(Path(sys.executable).with_name("transformers")), "serve", model, "--port", str(port)]
     command += ["--continuous-batching", "--attn-implementation", "sdpa", "--device", "cpu", "--host", "127.0.0.1"]
     command += ["--cb-num-blocks", "256", "--cb-max-batch-tokens", "256"]  # else it takes half of the machine's memory
     path = folder / "profiles.toml"
@@ -54,9 +54,9 @@ async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 @pytest.mark.timeout(900)
 async def test_a_service_that_was_recorded_over_mcp_is_asked_why_it_was_slow(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    tiny_model(tmp_path)
+    model = tiny_model(tmp_path)
     port = free_port()
-    server = build_server(tmp_path / "t.db", [tmp_path], allow_capture=profiles(tmp_path, port))
+    server = build_server(tmp_path / "t.db", [tmp_path], allow_capture=profiles(tmp_path, port, f"./{model.name}"))
     asks = [load.Ask(f"r-{i:02d}", 0.0, 5 + 10 * (i % 3), 8) for i in range(REQUESTS)]
     async with Client(server) as client:
         await called(client, "capture_trace", profile="served")
@@ -65,7 +65,7 @@ async def test_a_service_that_was_recorded_over_mcp_is_asked_why_it_was_slow(tmp
             job = (await called(client, "job", wait_s=1))["job"]
             assert time.monotonic() < late and job["state"] in ("starting", "recording"), job
         rows = await anyio.to_thread.run_sync(
-            lambda: load.send(load.Target(port, "./tiny-llama-1"), asks, 4, 1, lambda: None)
+            lambda: load.send(load.Target(port, f"./{model.name}"), asks, 4, 1, lambda: None)
         )
         assert [row["err"] for row in rows] == [None] * REQUESTS
         await called(client, "job", action="finish")

@@ -97,7 +97,7 @@ def _gloo(kept: Path) -> None:
 
 def _vllm(vllm: Path, kept: Path) -> None:
     """Serve on two nodes, slow the link down for the last requests, merge, import, ask."""
-    model = tiny_model(kept, key_heads=2)
+    model = tiny_model(kept)
     bundles = [kept / "node-a", kept / "node-b"]
     with linked() as link, ExitStack() as stack:
         services = [

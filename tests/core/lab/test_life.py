@@ -15,6 +15,7 @@ from teller_core.lab.blocks import HEALTHY, STRIKES, BlockTruth, StrikeTruth, pl
 from teller_core.lab.injectors import Injector, injectors
 from teller_core.lab.life import run_life, truths
 from teller_core.lab.outside import Delay
+from teller_core.lab.serving import Setup
 from teller_core.lab.striking import Struck
 from teller_core.lab.telling import lines_of, report_of
 from teller_core.tell.layout import Style
@@ -34,7 +35,7 @@ class Made:
         self.struck_names: list[str] = []
 
     @contextmanager
-    def served(self, engine: str, start: Path, bundle: Path, wanted: object, progress: object) -> Generator[Any]:
+    def served(self, setup: Setup, start: Path, bundle: Path, progress: object) -> Generator[Any]:
         self.starts += 1
         bundle.mkdir()
         yield SimpleNamespace(target=load.Target(1, "tiny"), provides={"root"})

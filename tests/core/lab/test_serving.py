@@ -1,0 +1,41 @@
+"""What can be served, and what the program of an engine is started with."""
+
+from pathlib import Path
+
+import pytest
+
+from teller_core.errors import InputError, UnknownName
+from teller_core.lab.load import Target
+from teller_core.lab.serving import Setup, command_of
+
+VLLM, TRANSFORMERS = Path("vllm"), Path("transformers")
+
+
+def command(setup: Setup) -> str:
+    return " ".join(command_of(setup, Path(setup.engine), Target(8000, "tiny"), "model"))
+
+
+def test_each_engine_serves_the_model_on_the_port_of_the_load() -> None:
+    assert command(Setup()).startswith("vllm serve ./model ")
+    assert command(Setup("transformers")).startswith("transformers serve ./model ")
+    assert all("--host 127.0.0.1 --port 8000" in command(Setup(engine)) for engine in ("vllm", "transformers"))
+
+
+def test_a_small_cache_is_asked_for_by_its_blocks() -> None:
+    assert "--num-gpu-blocks-override" not in command(Setup())
+    assert "--num-gpu-blocks-override" in command(Setup(cache="small"))
+
+
+@pytest.mark.parametrize(
+    ("setup", "why"),
+    [
+        ({"engine": "abacus"}, "none of vllm, transformers"),
+        ({"model": "gigantic"}, "none of plain, deep, wide"),
+        ({"cache": "infinite"}, "none of roomy, small"),
+        ({"ranks": 3}, "is not served so"),
+        ({"engine": "transformers", "cache": "small"}, "is not served so"),
+    ],
+)
+def test_what_there_is_not_is_refused(setup: dict[str, object], why: str) -> None:
+    with pytest.raises((InputError, UnknownName), match=why):
+        Setup(**setup)  # pyright: ignore[reportArgumentType]  # wrong on purpose
