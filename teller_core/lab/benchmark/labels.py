@@ -1,0 +1,183 @@
+"""What is true of each request and step of an episode. Made from the lab's truth; nobody who answers sees it.
+
+A request is struck where it lies in a window of a strike that moved what it is judged by, and lost a twentieth of its time to it:
+by the delays that the injector tells, or, where it tells none, as every ordinary request of the window. A step is struck where a
+delay lies in it. What is neither surely struck nor surely healthy is not judged.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from teller_core.data.capture import Capture
+from teller_core.data.steps import Role
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.trace import Layer
+from teller_core.lab.benchmark.chosen import Chosen, late_rank, overlap
+from teller_core.lab.benchmark.cut import Inside, span_of_steps
+from teller_core.lab.outside import Delay
+
+NOT_JUDGED, HEALTHY, STRUCK, HARD_NEGATIVE = -1, 0, 1, 2
+TOUCHED = 0.05
+"""Of a request's time: what it must lose at least."""
+BY_PROMPTS = "scheduler.prefill_interference"
+"""Its injector tells no delays: its steps are those that compute a prompt of its own requests."""
+OF_OPERATORS = frozenset({"host.slow_operator"})
+OF_COLLECTIVES = frozenset({"comm.straggler_rank", "comm.degraded_link"})
+
+Int8 = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The truth of an episode's capture, by position.
+
+    ``request`` int8: NOT_JUDGED, HEALTHY, STRUCK, or HARD_NEGATIVE (slow, and no fault); ``cause``: of the struck ones, else
+    empty. ``step`` int8: NOT_JUDGED, HEALTHY or STRUCK. ``operators`` and ``ranks`` of each step: names of the operators or
+    collectives at fault, the longest first, and numbers of the ranks at fault; empty where there is none or nobody knows.
+    """
+
+    request: Int8
+    cause: Sequence[str]
+    step: Int8
+    operators: Sequence[tuple[str, ...]]
+    ranks: Sequence[tuple[int, ...]]
+
+
+def labels_of(capture: Capture, chosen: Sequence[Chosen]) -> Labels:
+    """The labels of ``capture``, which was cut to the windows ``chosen``."""
+    request, cause = _requests(capture, chosen)
+    begin, end = span_of_steps(capture.steps)
+    step = np.full(len(begin), NOT_JUDGED, dtype=np.int8)
+    operators: list[tuple[str, ...]] = [()] * len(begin)
+    ranks: list[tuple[int, ...]] = [()] * len(begin)
+    of_spans = any(one.strike is not None and one.strike.cause in (*OF_OPERATORS, *OF_COLLECTIVES) for one in chosen)
+    took = [rank.tree.self_time() if of_spans and rank.tree is not None else None for rank in capture.ranks]
+    for one in chosen:
+        own = np.flatnonzero(Inside([one.interval])(begin, end))
+        step[own] = _steps(capture, one, own, begin, end)
+        strike = one.strike
+        if strike is None:
+            continue
+        for at in own[step[own] == STRUCK].tolist():
+            operators[at] = _operators(capture, at, strike.cause or "", one.window.delays, took)
+            rank = late_rank(strike)
+            ranks[at] = () if rank is None else (rank,)
+    return Labels(request, cause, step, operators, ranks)
+
+
+def _requests(capture: Capture, chosen: Sequence[Chosen]) -> tuple[Int8, list[str]]:
+    begin, end = capture.requests.begin(), capture.requests.end()
+    own = {name: one for one in chosen for name in one.window.requests}
+    others = {name for one in chosen for name in one.window.others}
+    lies = _lies_in(chosen, begin, end)
+    label = np.full(len(begin), NOT_JUDGED, dtype=np.int8)
+    cause = [""] * len(begin)
+    for at in range(len(begin)):
+        name = _name(capture, at, own.keys() | others)
+        one = own.get(name) if name else _alone(lies(at))
+        if one is None:
+            continue
+        label[at] = _request(one, int(begin[at]), int(end[at]))
+        if label[at] == STRUCK and one.strike is not None:
+            cause[at] = one.strike.cause or ""
+    return label, cause
+
+
+def _name(capture: Capture, at: int, known: "set[str]") -> str:
+    """What the client called the request at position ``at``: engines put more around it. Empty where nobody says."""
+    said = (capture.requests.client_id[at], *capture.requests.engine_id[at].split("-"))
+    return next((name for name in said if name in known), "")
+
+
+def _lies_in(chosen: Sequence[Chosen], begin: Int64, end: Int64) -> Callable[[int], list[Chosen]]:
+    inside = [(one, Inside([one.interval])(begin, end)) for one in chosen]
+    return lambda at: [one for one, here in inside if here[at]]
+
+
+def _alone(found: Sequence[Chosen]) -> Chosen | None:
+    """The window of a request without a name, where only ordinary ones were sent in it."""
+    return found[0] if len(found) == 1 and not found[0].window.others else None
+
+
+def _request(one: Chosen, begin: int, end: int) -> int:
+    strike = one.strike
+    if strike is None:
+        return HEALTHY
+    if strike.rejected is not None:
+        return NOT_JUDGED
+    if strike.cause is None:
+        return HARD_NEGATIVE
+    if not one.tells:
+        return STRUCK
+    lost = sum(overlap(delay, begin, end) for delay in one.window.delays)
+    return STRUCK if lost >= TOUCHED * (end - begin) else NOT_JUDGED
+
+
+def _steps(capture: Capture, one: Chosen, own: Int64, begin: Int64, end: Int64) -> Int8:
+    """The labels of the steps at the positions ``own``, all in the window of ``one``."""
+    strike = one.strike
+    if strike is None:
+        return np.full(len(own), HEALTHY, dtype=np.int8)
+    if strike.rejected is not None:
+        return np.full(len(own), NOT_JUDGED, dtype=np.int8)
+    if strike.cause is None:
+        return np.full(len(own), HEALTHY, dtype=np.int8)
+    if strike.cause == BY_PROMPTS:
+        touched = np.isin(own, _computing(capture, one.window.others))
+    else:
+        low, high = _ran(capture, own, begin, end)
+        touched = _meet(one.window.delays, low, high)
+    return np.where(touched, STRUCK, NOT_JUDGED).astype(np.int8)
+
+
+def _ran(capture: Capture, own: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """From when to when each step ran: a line alone tells its end, and how long it took."""
+    took = capture.steps.elapsed[own]
+    low = np.where((begin[own] == end[own]) & (took != UNKNOWN), end[own] - np.maximum(took, 0), begin[own])
+    return low, end[own]
+
+
+def _meet(delays: Sequence[Delay], begin: Int64, end: Int64) -> npt.NDArray[np.bool_]:
+    """bool: some delay that took anything overlaps it."""
+    took = sorted((delay.start, delay.stop) for delay in delays if delay.delay > 0)
+    start = np.array([delay[0] for delay in took], dtype=np.int64)
+    latest = np.maximum.accumulate(np.array([delay[1] for delay in took], dtype=np.int64))
+    before = np.searchsorted(start, end, side="left")
+    return (before > 0) & (np.concatenate([np.full(1, UNKNOWN, dtype=np.int64), latest])[before] > begin)
+
+
+def _computing(capture: Capture, names: Sequence[str]) -> Int64:
+    """Positions of the steps that compute a prompt of the requests called ``names``."""
+    known = set(names)
+    theirs = [at for at in range(len(capture.requests.number)) if _name(capture, at, known)]
+    rows = capture.participation
+    return np.unique(rows.step[np.isin(rows.request, theirs) & (rows.role == Role.PREFILL)]).astype(np.int64)
+
+
+def _operators(
+    capture: Capture, step: int, cause: str, delays: Sequence[Delay], took: Sequence[Int64 | None]
+) -> tuple[str, ...]:
+    """Names of what is at fault in a profiled step, by their own time (``took``, a column a rank), the longest first."""
+    if cause not in OF_OPERATORS | OF_COLLECTIVES:
+        return ()
+    total: dict[str, int] = {}
+    work = capture.work
+    for at in np.flatnonzero((work.step == step) & (work.row >= 0)).tolist():
+        rank, own = capture.ranks[int(work.rank[at])], took[int(work.rank[at])]
+        if rank.tree is None or own is None:
+            continue
+        trace, low, high = rank.tree.trace, int(work.row[at]), int(work.row_stop[at])
+        layer = trace.layer[low:high]
+        if cause in OF_COLLECTIVES:
+            rows = np.flatnonzero(layer == Layer.COMMUNICATION) + low
+        else:
+            start, end = trace.start[low:high] + rank.shift, trace.end[low:high] + rank.shift
+            done = Inside([(delay.start, delay.stop) for delay in delays])(start, end)
+            rows = np.flatnonzero(done & (layer == Layer.OPERATOR)) + low
+        for row in rows.tolist():
+            name = trace.names[int(trace.name[row])]
+            total[name] = total.get(name, 0) + int(own[row])
+    return tuple(sorted(total, key=lambda name: (-total[name], name)))

@@ -1,0 +1,150 @@
+"""Lives of servers in few bytes: of each one compressed store with a capture for every tier, and the truth beside it.
+
+``lives/NAME.xz`` is a store of the usual schema, so that its migrations keep old lives readable; ``truth/NAME.json`` is what
+nobody who answers may see. A life is there when its store is.
+"""
+
+import json
+import lzma
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
+from teller_core.data.capture import Capture
+from teller_core.data.scratch import scratch
+from teller_core.errors import FormatError, LimitError, TellerError
+from teller_core.lab.benchmark.clean import cleaned, told_by
+from teller_core.lab.benchmark.tiers import TIERS, at_tier
+from teller_core.lab.blocks import BlockTruth, block_of
+from teller_core.lab.leaks import give_away
+from teller_core.pipeline import STAGES
+from teller_core.store.store import Store
+from teller_core.tell.progress import nobody
+from teller_core.tell.summary import capture_report
+
+LIVES, TRUTH = "lives", "truth"
+MOST_BYTES = 1_500_000
+"""Of one packed life."""
+MOST_UNPACKED = 1 << 30
+FORMAT = 1
+CALLED = "life"
+"""Every capture of a life: its own name stands outside."""
+NO_TIME = "2000-01-01T00:00:00+00:00"
+"""When a life was packed would tell which one it is, and make other bytes of the same recording."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A life that is packed in ``path``. ``about``: what was asked for, and its side; ``blocks``: what really happened."""
+
+    name: str
+    path: Path
+    about: Mapping[str, Any]
+    blocks: Sequence[BlockTruth]
+
+
+def pack(bundle: Path, blocks: Sequence[BlockTruth], about: Mapping[str, Any], into: Path, name: str) -> int:
+    """Keep the recording ``bundle`` as the life ``name`` in ``into``, whole or not at all. Returns the bytes of its store.
+
+    Raises TellerError where it cannot be read, where a text in it tells too much, or where it is too large.
+    """
+    for folder in (into / LIVES, into / TRUTH):
+        folder.mkdir(parents=True, exist_ok=True)
+    with scratch() as folder:
+        store = folder / "store"
+        for tier in TIERS:
+            at_tier(bundle, tier, folder / f"T{tier}")
+            _keep(_imported(folder / f"T{tier}", tier), store)
+            shutil.rmtree(folder / f"T{tier}")
+        packed = lzma.compress(store.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
+    if len(packed) > MOST_BYTES:
+        raise TellerError(f"The life {name}", f"it takes {len(packed):,} bytes packed", "Ask for fewer blocks")
+    truth = {"format": FORMAT, "about": dict(about), "blocks": [asdict(block) for block in blocks]}
+    _put(into / TRUTH / f"{name}.json", json.dumps(truth, separators=(",", ":")).encode() + b"\n")
+    _put(into / LIVES / f"{name}.xz", packed)
+    return len(packed)
+
+
+def lives(folder: Path) -> list[Packed]:
+    """The lives that are packed in ``folder``, by name. Raises FormatError for a truth that cannot be read."""
+    return [read_truth(folder, path.stem) for path in sorted((folder / LIVES).glob("*.xz"))]
+
+
+def read_truth(folder: Path, name: str) -> Packed:
+    """The life called ``name`` in ``folder``. Raises FormatError where its truth is not there, or of another format."""
+    file = folder / TRUTH / f"{name}.json"
+    try:
+        truth = json.loads(file.read_text())
+        if truth["format"] != FORMAT:
+            raise FormatError(file.name, "it is of another format than this program's", "Build the life again")
+        return Packed(name, folder / LIVES / f"{name}.xz", truth["about"], [block_of(one) for one in truth["blocks"]])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FormatError(file.name, "it is not there, or damaged", "Build the life again") from error
+
+
+def capture_of(life: Packed, tier: int) -> Capture:
+    """All of ``life`` as it was recorded at ``tier`` (0 to 4), with its trees. Nothing in it tells the name of the life."""
+    with scratch() as folder:
+        _unpack(life.path, folder / "store")
+        with Store.open(folder / "store") as store:
+            identity = store.resolve(str(tier))
+            capture = store.capture(identity)
+            trees = {position: store.tree_rows(identity, position) for position in store.traced(identity)}
+    return replace(capture, ranks=[replace(rank, tree=trees.get(at)) for at, rank in enumerate(capture.ranks)])
+
+
+def _unpack(path: Path, target: Path) -> None:
+    try:
+        with lzma.open(path) as source, target.open("wb") as whole:
+            while block := source.read(1 << 20):
+                whole.write(block)
+                if whole.tell() > MOST_UNPACKED:
+                    raise LimitError(path.name, f"it takes over {MOST_UNPACKED:,} bytes unpacked", "Build it again")
+    except (lzma.LZMAError, EOFError) as error:
+        raise FormatError(path.name, "it is damaged", "Take it from the repository again, or build it") from error
+
+
+def _imported(folder: Path, tier: int) -> Capture:
+    """What the files of ``folder`` say, rebuilt; an id that begins with ``tier`` and says nothing else."""
+    from teller_core.ingest.reading import How, content_id, hashed, plan
+
+    group = hashed(plan([folder], together=True)[0])
+    recording, trees = STAGES.read(group, STAGES.nest, nobody, How(folder.parent, jobs=1))
+    capture = cleaned(STAGES.rebuild(recording, trees, f"{tier}{content_id(group)[1:]}", CALLED))
+    if told := told_by(capture, give_away()):
+        raise TellerError(f"The recording at T{tier}", f"its texts hold {', '.join(told)}", "Do not keep it")
+    return capture
+
+
+def _keep(capture: Capture, path: Path) -> None:
+    report = capture_report(capture, already_known=False, imported_at=NO_TIME)
+    with Store.open(path) as store:
+        store.save(capture, nothing_judged(), [], report)
+
+
+def nothing_judged() -> Assessment:
+    """An assessment of nothing: who is to judge a life does it."""
+    few, many, shares = (np.empty(0, dtype=kind) for kind in (np.int32, np.int64, np.float64))
+    layer = np.empty(0, dtype=np.uint8)
+    return Assessment(
+        Baselines([], [], [], layer, few, many, shares, many, shares, shares, shares),
+        StepExpectations(many, many, shares, many),
+        Candidates(few, few, few, [], layer, many, many, shares, many, few, []),
+        RequestExpectations(few, [], many, many, many, shares),
+    )
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Whole or not at all, a loss of power included."""
+    hidden = path.with_name(f".{path.name}")
+    with hidden.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    hidden.replace(path)
