@@ -57,6 +57,7 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
     _inspecting(add, which)
     _recording(add)
     _running(add)
+    _lab(add("lab", "make faults of a real service, and the benchmark of them"), common)
     _doctor(add)
     return top
 
@@ -157,17 +158,35 @@ def _running(add: Callable[..., Parser]) -> None:
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
     demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")
     demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
-    lab = add("lab", "do one known thing to a real service, and measure which latency it moved")
-    lab.add_argument("action", choices=("run",), metavar="run", help="what to do")
-    lab.add_argument(
+
+
+def _lab(lab: Parser, common: Parser) -> None:
+    actions = lab.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+
+    def add(name: str, text: str) -> Parser:
+        return actions.add_parser(name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}.")
+
+    run = add("run", "do one known thing to a real service, and measure which latency it moved")
+    run.add_argument(
         "--fault", required=True, metavar="NAME", help="what is done: one of teller_core/lab/injectors.toml"
     )
-    lab.add_argument("--seed", type=int, default=0, help="repeat a run (default: 0)")
-    lab.add_argument("--severity", choices=SEVERITIES, help="how hard (default: the seed's own)")
-    lab.add_argument("--engine", choices=("vllm", "transformers"), default="transformers", help="default: transformers")
-    lab.add_argument("--vllm", type=path, metavar="PROGRAM", help="vLLM's own program (default: the one on PATH)")
-    lab.add_argument("--requests", type=count, metavar="N", help="of each of the three windows (default: 24)")
-    lab.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
+    run.add_argument("--seed", type=int, default=0, help="repeat a run (default: 0)")
+    run.add_argument("--severity", choices=SEVERITIES, help="how hard (default: the seed's own)")
+    run.add_argument("--engine", choices=("vllm", "transformers"), default="transformers", help="default: transformers")
+    _vllm(run)
+    run.add_argument("--requests", type=count, metavar="N", help="of each of the three windows (default: 24)")
+    run.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
+    build = add("build", "record the lives of the benchmark that a folder lacks, and pack them")
+    build.add_argument(
+        "folder", type=path, metavar="FOLDER", help="where recordings are, and those that are missing go"
+    )
+    build.add_argument("--lives", type=lives, metavar="A-B", help="which ones of the table, from 1 on (default: all)")
+    _vllm(build)
+    build.add_argument("--into", type=path, metavar="PACKED", help="where packed ones go (default: tests/lab)")
+
+
+def _vllm(verb: Parser) -> None:
+    verb.add_argument("--vllm", type=path, metavar="PROGRAM", help="vLLM's own program (default: the one on PATH)")
 
 
 def _doctor(add: Callable[..., Parser]) -> None:
@@ -231,3 +250,12 @@ def count(text: str) -> int:
 def option(given: argparse.Namespace, name: str) -> Any:
     """An option that may stand before or after the verb."""
     return getattr(given, name, None)
+
+
+def lives(text: str) -> tuple[int, int]:
+    """The first and the last of some numbers from 1 on: ``3-7``, or ``3`` alone."""
+    first, _, last = text.partition("-")
+    low, high = count(first), count(last or first)
+    if high < low:
+        raise argparse.ArgumentTypeError(f"the last comes before the first in {text}")
+    return low, high

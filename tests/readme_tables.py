@@ -35,13 +35,14 @@ ANSWERS: dict[str, type[report.Model]] = {
     "job": report_recording.JobsReport,
     "doctor": report_recording.DoctorReport,
     "lab run": report_lab.LabRunReport,
+    "lab build": report_lab.LabBuildReport,
 }
 
 
 def commands() -> str:
     """One row a verb: how it is called and what it does."""
     rows: list[tuple[str, str]] = []
-    for name, called, text in _verbs():
+    for name, called, text in _verbs(parser(cli.VERBS)):
         words = [f"teller {name}", *(shown for action in called._actions if (shown := _usage(action)))]
         rows.append((f"`{' '.join(words)}`", text))
     return _table(("command", "does"), rows)
@@ -119,12 +120,16 @@ def written(page: str) -> str:
     return text
 
 
-def _verbs() -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    for action in parser(cli.VERBS)._actions:
+def _verbs(above: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    """Each verb, and each action of one that has several."""
+    for action in above._actions:
         if isinstance(action, argparse._SubParsersAction):
             texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, called in action.choices.items():
-                yield name, called, texts[name]
+                below = [*_verbs(called)]
+                yield from [(f"{name} {part}", each, text) for part, each, text in below] or [
+                    (name, called, texts[name])
+                ]
 
 
 def _usage(action: argparse.Action) -> str:

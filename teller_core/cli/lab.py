@@ -1,4 +1,4 @@
-"""The verb of the lab: real faults on a real service."""
+"""The verb of the lab: real faults on a real service, and the benchmark of them."""
 
 import argparse
 import sys
@@ -13,8 +13,14 @@ from teller_core.cli.verbs import Verbs
 from teller_core.errors import InputError
 from teller_core.tell.progress import shown_on
 
+PACKED = Path("tests/lab")
+
 
 def _lab(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return {"run": _in_scratch, "build": _build}[given.action](given)
+
+
+def _in_scratch(given: argparse.Namespace) -> int:
     from teller_core.lab.requests import REQUESTS
 
     keep: Path | None = given.keep
@@ -42,6 +48,23 @@ def _run(given: argparse.Namespace, folder: Path, requests: int) -> None:
         )
     report = report_of(block, given.engine, given.seed, time.monotonic() - began, kept=given.keep is not None)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of(report, style())))
+
+
+def _build(given: argparse.Namespace) -> int:
+    """2 where a life that was asked for is not there in the end."""
+    from teller_core.lab.benchmark.build import build
+    from teller_core.lab.benchmark.lives import table
+    from teller_core.lab.benchmark.telling import lines_of_built, report_of_built
+
+    plans, into = table(), given.into or PACKED
+    first, last = given.lives or (1, len(plans))
+    if last > len(plans):
+        raise InputError(f"--lives {first}-{last}", f"there are {len(plans)}", "Ask for some of these")
+    with shown_on(sys.stderr) as progress:
+        built = build(plans[first - 1 : last], given.folder, into, lambda text: progress(text, 0, 0), vllm=given.vllm)
+    report = report_of_built(built, into)
+    say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_built(report)))
+    return 2 if any(line.failed for line in report.lives) else 0
 
 
 VERBS: Mapping[str, Callable[..., int]] = {"lab": _lab}

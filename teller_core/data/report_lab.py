@@ -31,6 +31,33 @@ class WindowLine(Model):
     throttled_ms: float | None = Field(description="time for which a quota stopped the service")
 
 
+class RejectedLine(Model):
+    """Something that was done, and that moved nothing that can be told from noise."""
+
+    fault: str
+    severity: Literal["slight", "clear", "strong", "extreme"]
+    why: str
+
+
+class BuiltLine(Model):
+    """What became of one life of the benchmark."""
+
+    life: str
+    side: Literal["train", "test"]
+    bytes: int = Field(description="of its packed store")
+    moved: int = Field(description="strikes that moved what they are judged by")
+    rejected: list[RejectedLine]
+    new: bool = Field(description="it was packed now")
+    failed: str | None = Field(description="why it is not there, null where it is")
+
+
+class LabBuildReport(Model):
+    """What became of the lives that were asked for."""
+
+    lives: list[BuiltLine]
+    bytes: int = Field(description="of all that is packed, the truth included")
+
+
 class LabRunReport(Model):
     """What one block of a server's life showed."""
 

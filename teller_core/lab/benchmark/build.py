@@ -14,7 +14,7 @@ from pathlib import Path
 
 from teller_core.errors import InputError, LimitError, MissingExtra, OutOfRoom, TellerError
 from teller_core.lab.benchmark.lives import LifePlan
-from teller_core.lab.benchmark.pack import LIVES, TRUTH, pack, read_truth
+from teller_core.lab.benchmark.pack import LIVES, pack, packed_bytes, read_truth
 from teller_core.lab.blocks import BlockTruth
 from teller_core.lab.life import run_life, truths
 
@@ -134,8 +134,7 @@ def _bundle(whole: Path) -> Path:
 
 
 def _check_size(into: Path) -> None:
-    total = sum(path.stat().st_size for folder in (LIVES, TRUTH) for path in (into / folder).iterdir())
-    if total > MOST_BYTES:
+    if (total := packed_bytes(into)) > MOST_BYTES:
         raise LimitError("The benchmark", f"it takes {total:,} bytes, over {MOST_BYTES:,}", "Build fewer lives")
 
 

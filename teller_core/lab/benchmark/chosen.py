@@ -11,6 +11,11 @@ from teller_core.lab.outside import Delay
 MARGIN_NS = 100_000_000
 """Around a window: the service goes on a little after its last answer. Between two windows there is five times as much."""
 
+UNSEEN = frozenset({("outside", "engine"), ("outside", "front_end")})
+"""From outside the waits of the thread that computes are counted: nothing is known of those of others."""
+UNTOLD = frozenset({"host.memory_bandwidth"})
+"""Nor is it known how long that thread waited for memory."""
+
 
 class Chosen(NamedTuple):
     """A window of a block."""
@@ -30,7 +35,10 @@ class Chosen(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether what was done in it tells its delays, in this window or in another of the same strike."""
+        """Whether what was done tells its delays, in this window or in another of the same strike."""
+        strike = self.strike
+        if strike is None or strike.cause in UNTOLD or (strike.where, strike.role) in UNSEEN:
+            return False
         return any(window.delays for window in self.block.windows if window.strike == self.window.strike)
 
 

@@ -83,7 +83,7 @@ def _changed(thing: Any, change: Change) -> Any:
         return {change(name): _changed(value, change) for name, value in known.items()}
     if isinstance(thing, list | Texts | tuple):
         values = [_changed(value, change) for value in cast(Sequence[Any], thing)]
-        made = type(cast(Any, thing))
+        made = cast(Any, type(cast(Any, thing)))
         return made(*values) if hasattr(made, "_fields") else tuple(values) if made is tuple else values
     return thing
 

@@ -10,7 +10,7 @@ import numpy as np
 from teller_core.data.capture import Balance, Capture, Collectives, Meetings, Rank, Samples
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN, Int32, Int64, Mask, take
-from teller_core.data.trace import kernel_totals
+from teller_core.data.trace import Layer, kernel_totals
 from teller_core.lab.benchmark.cut_trees import CutTree, cut_tree
 
 COUNTED_NS = 200_000_000
@@ -95,8 +95,17 @@ def cut(capture: Capture, intervals: Sequence[Interval]) -> Capture:
         buckets=take(buckets, inside(buckets.start, buckets.stop)),
         metrics={},
         balance=Balance(),
-        tier=3 if capture.tier == 4 and not bool((work.row >= 0).any()) else capture.tier,
+        tier=3 if capture.tier == 4 and not _profiled(work, trees) else capture.tier,
     )
+
+
+def _profiled(work: StepWork, trees: Sequence[CutTree | None]) -> bool:
+    """Whether a step has operators or kernels: ranges alone are no profile."""
+    deep = [
+        found is not None and bool(np.isin(found.tree.trace.layer, (Layer.OPERATOR, Layer.KERNEL)).any())
+        for found in trees
+    ]
+    return bool(np.array(deep or [False])[work.rank[work.row >= 0]].any())
 
 
 def span_of_steps(steps: Steps) -> tuple[Int64, Int64]:

@@ -62,4 +62,5 @@ def _used(codes: Int32, table: Sequence[str]) -> tuple[Int32, list[str]]:
     """``codes`` as positions among those in use (-1 stays), and these."""
     present = np.unique(codes[codes >= 0])
     place = np.searchsorted(present, codes).astype(np.int32)
-    return np.where(codes < 0, np.int32(-1), place).astype(np.int32), [table[code] for code in present.tolist()]
+    numbers: list[int] = present.tolist()
+    return np.where(codes < 0, np.int32(-1), place).astype(np.int32), [table[number] for number in numbers]

@@ -22,6 +22,7 @@ Composition = Literal["struck", "healthy", "life"]
 class Episode:
     """What is asked about: ``capture`` alone. ``block`` and ``strike`` say which part of ``life`` it is, -1 for several;
     ``truth`` of the one strike, None for none or several; ``d_prime`` as :func:`chosen.effect`, NaN without one.
+    ``windows``: what it was cut to, in the order in which ``labels`` count them.
     """
 
     life: str
@@ -29,6 +30,7 @@ class Episode:
     strike: int
     truth: StrikeTruth | None
     d_prime: float
+    windows: Sequence[Chosen]
     capture: Capture
     labels: Labels
 
@@ -68,4 +70,4 @@ def _episode(
 ) -> Episode:
     part = cut(capture, [one.interval for one in windows])
     d_prime = float("nan") if truth is None else effect(truth)
-    return Episode(life.name, *place, truth, d_prime, part, labels_of(part, windows))
+    return Episode(life.name, *place, truth, d_prime, windows, part, labels_of(part, windows))

@@ -2,7 +2,7 @@
 
 A request is struck where it lies in a window of a strike that moved what it is judged by, and lost a twentieth of its time to it:
 by the delays that the injector tells, or, where it tells none, as every ordinary request of the window. A step is struck where a
-delay lies in it. What is neither surely struck nor surely healthy is not judged.
+delay lies in it; what is done to the front end is in no step. What is neither surely struck nor surely healthy is not judged.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from teller_core.data.capture import Capture
 from teller_core.data.steps import Role
-from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.lab.benchmark.chosen import Chosen, late_rank, overlap
 from teller_core.lab.benchmark.cut import Inside, span_of_steps
@@ -24,6 +24,8 @@ TOUCHED = 0.05
 """Of a request's time: what it must lose at least."""
 BY_PROMPTS = "scheduler.prefill_interference"
 """Its injector tells no delays: its steps are those that compute a prompt of its own requests."""
+OF_STEPS = frozenset({"worker", "engine", "machine", "link"})
+"""Roles of what a step waits for."""
 OF_OPERATORS = frozenset({"host.slow_operator"})
 OF_COLLECTIVES = frozenset({"comm.straggler_rank", "comm.degraded_link"})
 
@@ -36,7 +38,8 @@ class Labels:
 
     ``request`` int8: NOT_JUDGED, HEALTHY, STRUCK, or HARD_NEGATIVE (slow, and no fault); ``cause``: of the struck ones, else
     empty. ``step`` int8: NOT_JUDGED, HEALTHY or STRUCK. ``operators`` and ``ranks`` of each step: names of the operators or
-    collectives at fault, the longest first, and numbers of the ranks at fault; empty where there is none or nobody knows.
+    collectives at fault, the longest first, and positions in ``Capture.ranks`` of those at fault; empty where there is none or
+    nobody knows. ``request_window``, ``step_window`` int32: which window of those that were chosen, -1 for none.
     """
 
     request: Int8
@@ -44,46 +47,57 @@ class Labels:
     step: Int8
     operators: Sequence[tuple[str, ...]]
     ranks: Sequence[tuple[int, ...]]
+    request_window: Int32
+    step_window: Int32
 
 
 def labels_of(capture: Capture, chosen: Sequence[Chosen]) -> Labels:
     """The labels of ``capture``, which was cut to the windows ``chosen``."""
-    request, cause = _requests(capture, chosen)
+    request, cause, request_window = _requests(capture, chosen)
     begin, end = span_of_steps(capture.steps)
     step = np.full(len(begin), NOT_JUDGED, dtype=np.int8)
+    step_window = np.full(len(begin), -1, dtype=np.int32)
     operators: list[tuple[str, ...]] = [()] * len(begin)
     ranks: list[tuple[int, ...]] = [()] * len(begin)
     of_spans = any(one.strike is not None and one.strike.cause in (*OF_OPERATORS, *OF_COLLECTIVES) for one in chosen)
     took = [rank.tree.self_time() if of_spans and rank.tree is not None else None for rank in capture.ranks]
-    for one in chosen:
+    for number, one in enumerate(chosen):
         own = np.flatnonzero(Inside([one.interval])(begin, end))
+        step_window[own] = number
         step[own] = _steps(capture, one, own, begin, end)
         strike = one.strike
         if strike is None:
             continue
         for at in own[step[own] == STRUCK].tolist():
             operators[at] = _operators(capture, at, strike.cause or "", one.window.delays, took)
-            rank = late_rank(strike)
-            ranks[at] = () if rank is None else (rank,)
-    return Labels(request, cause, step, operators, ranks)
+            ranks[at] = _ranks(capture, late_rank(strike))
+    return Labels(request, cause, step, operators, ranks, request_window, step_window)
 
 
-def _requests(capture: Capture, chosen: Sequence[Chosen]) -> tuple[Int8, list[str]]:
+def _ranks(capture: Capture, number: int | None) -> tuple[int, ...]:
+    """Positions of the processes that compute as the rank with this number."""
+    return tuple(at for at, rank in enumerate(capture.ranks) if number is not None and rank.rank == number)
+
+
+def _requests(capture: Capture, chosen: Sequence[Chosen]) -> tuple[Int8, list[str], Int32]:
     begin, end = capture.requests.begin(), capture.requests.end()
     own = {name: one for one in chosen for name in one.window.requests}
+    number = {id(one): number for number, one in enumerate(chosen)}
     others = {name for one in chosen for name in one.window.others}
     lies = _lies_in(chosen, begin, end)
     label = np.full(len(begin), NOT_JUDGED, dtype=np.int8)
+    window = np.full(len(begin), -1, dtype=np.int32)
     cause = [""] * len(begin)
     for at in range(len(begin)):
         name = _name(capture, at, own.keys() | others)
         one = own.get(name) if name else _alone(lies(at))
         if one is None:
             continue
+        window[at] = number[id(one)]
         label[at] = _request(one, int(begin[at]), int(end[at]))
         if label[at] == STRUCK and one.strike is not None:
             cause[at] = one.strike.cause or ""
-    return label, cause
+    return label, cause, window
 
 
 def _name(capture: Capture, at: int, known: "set[str]") -> str:
@@ -119,25 +133,33 @@ def _request(one: Chosen, begin: int, end: int) -> int:
 def _steps(capture: Capture, one: Chosen, own: Int64, begin: Int64, end: Int64) -> Int8:
     """The labels of the steps at the positions ``own``, all in the window of ``one``."""
     strike = one.strike
-    if strike is None:
+    if strike is None or (strike.cause is None and strike.rejected is None):
         return np.full(len(own), HEALTHY, dtype=np.int8)
-    if strike.rejected is not None:
-        return np.full(len(own), NOT_JUDGED, dtype=np.int8)
-    if strike.cause is None:
-        return np.full(len(own), HEALTHY, dtype=np.int8)
-    if strike.cause == BY_PROMPTS:
+    touched = np.zeros(len(own), dtype=np.bool_)
+    if strike.rejected is None and strike.cause == BY_PROMPTS:
         touched = np.isin(own, _computing(capture, one.window.others))
-    else:
-        low, high = _ran(capture, own, begin, end)
-        touched = _meet(one.window.delays, low, high)
+    elif strike.rejected is None and one.tells and strike.role in OF_STEPS:
+        low = _before(capture, begin, end) if strike.role == "engine" else _ran(capture, begin, end)
+        touched = _meet(one.window.delays, low[own], end[own])
     return np.where(touched, STRUCK, NOT_JUDGED).astype(np.int8)
 
 
-def _ran(capture: Capture, own: Int64, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """From when to when each step ran: a line alone tells its end, and how long it took."""
-    took = capture.steps.elapsed[own]
-    low = np.where((begin[own] == end[own]) & (took != UNKNOWN), end[own] - np.maximum(took, 0), begin[own])
-    return low, end[own]
+def _ran(capture: Capture, begin: Int64, end: Int64) -> Int64:
+    """int64 ns: since when each step ran: a line alone tells its end, and how long it took."""
+    took = capture.steps.elapsed
+    return np.where((begin == end) & (took != UNKNOWN), end - np.maximum(took, 0), begin)
+
+
+def _before(capture: Capture, begin: Int64, end: Int64) -> Int64:
+    """int64 ns: since when the engine could decide on each step: the last end of another one before it was decided on."""
+    steps = capture.steps
+    since = begin.copy()
+    for engine in np.unique(steps.engine).tolist():
+        own = np.flatnonzero(steps.engine == engine)
+        ended = np.sort(end[own])
+        place = np.searchsorted(ended, begin[own], side="right") - 1
+        since[own] = np.where(place >= 0, ended[np.maximum(place, 0)], begin[own])
+    return since
 
 
 def _meet(delays: Sequence[Delay], begin: Int64, end: Int64) -> npt.NDArray[np.bool_]:

@@ -32,6 +32,7 @@ REQUESTS = 24
 NOT_HERE = frozenset({"device", "compiled", "fresh_start"})
 """Needs that no life of the table has."""
 EVERYWHERE = frozenset({"root", "cpu_quota", "disk"})
+NOTHING: frozenset[str] = frozenset()
 OF_VLLM = frozenset({"shared_prefix", "grammar"})
 
 
@@ -94,7 +95,7 @@ def table(seed: int = 6) -> list[LifePlan]:
 
 def fits(one: Injector, kind: Kind) -> bool:
     """Whether ``one`` can be done to a service of this kind."""
-    here = EVERYWHERE | kind.provides | (OF_VLLM if kind.engine == "vllm" else frozenset())
+    here = EVERYWHERE | kind.provides | (OF_VLLM if kind.engine == "vllm" else NOTHING)
     return kind.engine in one.engines and here.issuperset(one.needs)
 
 

@@ -88,6 +88,11 @@ def read_truth(folder: Path, name: str) -> Packed:
         raise FormatError(file.name, "it is not there, or damaged", "Build the life again") from error
 
 
+def packed_bytes(folder: Path) -> int:
+    """Of all that is packed in ``folder``, the truth included."""
+    return sum(path.stat().st_size for part in (LIVES, TRUTH) for path in (folder / part).glob("[!.]*"))
+
+
 def capture_of(life: Packed, tier: int) -> Capture:
     """All of ``life`` as it was recorded at ``tier`` (0 to 4), with its trees. Nothing in it tells the name of the life."""
     with scratch() as folder:
@@ -130,8 +135,8 @@ def _keep(capture: Capture, path: Path) -> None:
 
 def nothing_judged() -> Assessment:
     """An assessment of nothing: who is to judge a life does it."""
-    few, many, shares = (np.empty(0, dtype=kind) for kind in (np.int32, np.int64, np.float64))
-    layer = np.empty(0, dtype=np.uint8)
+    few, many = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
+    shares, layer = np.empty(0, dtype=np.float64), np.empty(0, dtype=np.uint8)
     return Assessment(
         Baselines([], [], [], layer, few, many, shares, many, shares, shares, shares),
         StepExpectations(many, many, shares, many),

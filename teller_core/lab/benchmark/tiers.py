@@ -79,10 +79,10 @@ def _as_printed(lines: Iterator[str], *, with_steps: bool) -> Iterator[str]:
 def _said(line: str) -> dict[str, Any] | None:
     """A record of the log's JSON, None for a line that is none."""
     try:
-        said = json.loads(line) if line.startswith("{") else None
+        said: dict[str, Any] = json.loads(line) if line.startswith("{") else {}  # what begins so is an object
     except ValueError:
         return None
-    return said if isinstance(said, dict) and {"created", "message", "levelname"} <= said.keys() else None
+    return said if {"created", "message", "levelname"} <= said.keys() else None
 
 
 def _printed(said: dict[str, Any]) -> Iterator[str]:

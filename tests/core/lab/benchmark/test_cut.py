@@ -282,7 +282,7 @@ def test_a_cut_is_what_lies_inside_row_by_row(whole: Capture, intervals: list[tu
         table = getattr(whole, name)
         assert listed(getattr(part, name)) == [listed(table)[at] for at in kept(table, spans, intervals)]
     assert part.metrics == {}
-    assert part.tier == (4 if (part.work.row >= 0).any() else 3)
+    assert part.tier == (4 if (part.work.row >= 0).any() else 3)  # all of their spans are operators
 
 
 @given(captures(), intervals_of)
