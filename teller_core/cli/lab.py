@@ -32,15 +32,15 @@ def _in_scratch(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace, folder: Path, requests: int) -> None:
-    from teller_core.lab.life import run_life
+    from teller_core.lab.life import run_life, setup_for
     from teller_core.lab.telling import lines_of, report_of
 
-    began = time.monotonic()
+    began, wanted = time.monotonic(), [(given.fault, given.severity)]
     with shown_on(sys.stderr) as progress:
         (block,) = run_life(
-            given.engine,
+            setup_for(given.engine, wanted),
             given.seed,
-            [(given.fault, given.severity)],
+            wanted,
             folder,
             lambda text: progress(text, 0, 0),
             vllm=given.vllm,

@@ -42,7 +42,7 @@ Rows = list[dict[str, Any]]
 
 
 def run_life(
-    engine: str,
+    setup: Setup,
     seed: int,
     wanted: Sequence[tuple[str, str | None]],
     folder: Path,
@@ -51,19 +51,17 @@ def run_life(
     vllm: Path | None = None,
     requests: int,
 ) -> Sequence[BlockTruth]:
-    """Run the blocks that ``folder`` lacks, in one life of a server. Returns the truth of those that were run.
+    """Run the blocks that ``folder`` lacks, in one life of a server that is ``setup``. Returns the truth of those that were run.
 
     ``progress`` is told what goes on. Raises TellerError where the service does not come up or answer, InputError where
     ``folder`` holds another life, or where an injector needs what this service has not.
     """
     blocks = plan_life(seed, wanted, requests)
     for one in {fault: injector(fault) for fault, _ in wanted}.values():
-        if engine not in one.engines:
-            raise InputError(f"The fault {one.name}", f"{engine} has no place for it", "Name another --engine")
-    start = program(engine, vllm)
-    _same_life(
-        folder, {"engine": engine, "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests}
-    )
+        if setup.engine not in one.engines:
+            raise InputError(f"The fault {one.name}", f"{setup.engine} has no place for it", "Name another --engine")
+    start = program(setup.engine, vllm)
+    _same_life(folder, {**asdict(setup), "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests})
     done = truths(folder)
     (folder / TRUTH).write_text(_whole_lines(folder))
     missing = [block for block in blocks if block.number not in {each.block for each in done}]
@@ -71,9 +69,7 @@ def run_life(
         return []
     bundle = folder / f"bundle-{1 + len([*folder.glob('bundle-*')])}"
     faults = {strike.fault: injector(strike.fault) for block in missing for strike in block.strikes}
-    needs = {need for one in faults.values() for need in one.needs}
     found: list[BlockTruth] = []
-    setup = Setup(engine, cache="small" if "small_cache" in needs else "roomy")
     with served(setup, start, bundle, progress) as live:
         for one in faults.values():
             check(one, live)
@@ -83,6 +79,12 @@ def run_life(
             with (folder / TRUTH).open("a") as file:
                 file.write(json.dumps(asdict(found[-1])) + "\n")
     return found
+
+
+def setup_for(engine: str, wanted: Sequence[tuple[str, str | None]]) -> Setup:
+    """What ``engine`` has to serve for all that is ``wanted``: the plain model on one rank."""
+    needs = {need for fault, _ in wanted for need in injector(fault).needs}
+    return Setup(engine, cache="small" if "small_cache" in needs else "roomy")
 
 
 def truths(folder: Path) -> list[BlockTruth]:

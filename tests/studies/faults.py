@@ -37,7 +37,8 @@ def main() -> int:
         one.name for one in injectors().values() if engine in one.engines and not set(one.needs) & {*NEVER_HERE}
     ]
     wanted = [(name, given.severity) for name in names]
-    life.run_life(engine, given.seed, wanted, given.folder, say, vllm=given.vllm, requests=given.requests)
+    setup = life.setup_for(engine, wanted)
+    life.run_life(setup, given.seed, wanted, given.folder, say, vllm=given.vllm, requests=given.requests)
     say(f"{'injector':<24}{'judged by':<10}{'ratio':>7}{'interval':>15}{'window noise':>13}{'pressure':>10}  verdict")
     lines = [line for block in life.truths(given.folder) for line in _lines(block)]
     say("\n".join(sorted(lines)))

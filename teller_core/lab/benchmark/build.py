@@ -17,6 +17,7 @@ from teller_core.lab.benchmark.lives import LifePlan
 from teller_core.lab.benchmark.pack import LIVES, pack, packed_bytes, read_truth
 from teller_core.lab.blocks import BlockTruth
 from teller_core.lab.life import run_life, truths
+from teller_core.lab.serving import Setup
 
 MOST_BYTES = 60_000_000
 """Of all that is packed, truth included."""
@@ -47,8 +48,15 @@ class Built:
 
 
 def record_life(plan: LifePlan, folder: Path, vllm: Path | None, progress: Progress) -> None:
-    """Run the life that ``plan`` asks for into ``folder``: the one place that knows how the lab does it."""
-    run_life(plan.kind.engine, plan.seed, plan.wanted, folder, progress, vllm=vllm, requests=plan.requests)
+    """Run the life that ``plan`` asks for into ``folder``: the one place that knows how the lab does it.
+
+    Raises InputError for what the lab cannot serve or send.
+    """
+    if plan.load != "steady":
+        raise InputError(f"The load {plan.load}", "the lab does not send it", "Ask for other lives")
+    kind = plan.kind
+    setup = Setup(kind.engine, plan.model, kind.ranks, kind.apart, kind.cache)
+    run_life(setup, plan.seed, plan.wanted, folder, progress, vllm=vllm, requests=plan.requests)
 
 
 def build(

@@ -21,6 +21,7 @@ from teller_core.lab.telling import lines_of, report_of
 from teller_core.tell.layout import Style
 
 MS = 1_000_000
+VLLM = Setup("vllm")
 WANTED = [("host_stall", "strong"), ("gc_pause", "clear"), ("frozen_process", None)]
 
 
@@ -100,7 +101,7 @@ def test_a_plan_is_the_seeds_own() -> None:
 
 
 def test_the_truth_says_what_moved_by_how_much_and_what_did_not(service: Made, tmp_path: Path) -> None:
-    blocks = run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+    blocks = run_life(VLLM, 3, WANTED, tmp_path / "life", told, requests=12)
     found = strikes(blocks)
     assert found["host_stall"].rejected is None
     assert found["host_stall"].moved["e2e"].median == pytest.approx(3.0, rel=0.05)
@@ -115,7 +116,7 @@ def test_the_truth_says_what_moved_by_how_much_and_what_did_not(service: Made, t
 
 
 def test_the_recording_holds_no_word_of_what_was_done(service: Made, tmp_path: Path) -> None:
-    run_life("vllm", 3, WANTED, tmp_path / "life", told, requests=12)
+    run_life(VLLM, 3, WANTED, tmp_path / "life", told, requests=12)
     (bundle,) = (tmp_path / "life").glob("bundle-*")
     rows = [json.loads(line) for line in (bundle / "client.jsonl").read_text().splitlines()]
     assert len(rows) == 4 * (3 + 3) * 3
@@ -130,26 +131,26 @@ def test_a_life_that_ended_early_goes_on_in_a_new_server_with_what_is_missing(se
     ]
     service.dies_after = 25
     with pytest.raises(TellerError, match="answers no request"):
-        run_life("vllm", 3, wanted, tmp_path / "life", told, requests=12)
+        run_life(VLLM, 3, wanted, tmp_path / "life", told, requests=12)
     assert [block.block for block in truths(tmp_path / "life")] == [0]
     service.dies_after = None
     with (tmp_path / "life" / "truth.jsonl").open("a") as file:
         file.write('{"block": 1, "bun')  # the machine went away
-    run_life("vllm", 3, wanted, tmp_path / "life", told, requests=12)
+    run_life(VLLM, 3, wanted, tmp_path / "life", told, requests=12)
     whole = truths(tmp_path / "life")
     assert [(block.block, block.bundle) for block in whole] == [(0, "bundle-1"), (1, "bundle-2")]
-    assert run_life("vllm", 3, wanted, tmp_path / "life", told, requests=12) == []
+    assert run_life(VLLM, 3, wanted, tmp_path / "life", told, requests=12) == []
     assert service.starts == 2
 
 
 def test_a_folder_of_another_life_or_of_something_else_is_refused(service: Made, tmp_path: Path) -> None:
-    run_life("vllm", 3, WANTED[:1], tmp_path / "life", told, requests=12)
+    run_life(VLLM, 3, WANTED[:1], tmp_path / "life", told, requests=12)
     with pytest.raises(InputError, match="another one"):
-        run_life("vllm", 4, WANTED[:1], tmp_path / "life", told, requests=12)
+        run_life(VLLM, 4, WANTED[:1], tmp_path / "life", told, requests=12)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").touch()
     with pytest.raises(InputError, match="something else"):
-        run_life("vllm", 3, WANTED[:1], tmp_path / "other", told, requests=12)
+        run_life(VLLM, 3, WANTED[:1], tmp_path / "other", told, requests=12)
 
 
 @pytest.mark.parametrize(
@@ -163,12 +164,12 @@ def test_a_folder_of_another_life_or_of_something_else_is_refused(service: Made,
 )
 def test_what_cannot_be_done_is_refused(service: Made, tmp_path: Path, engine: str, fault: str, why: str) -> None:
     with pytest.raises((UnknownName, InputError), match=why):
-        run_life(engine, 3, [(fault, None)], tmp_path / "life", told, requests=12)
+        run_life(Setup(engine), 3, [(fault, None)], tmp_path / "life", told, requests=12)
     assert not truths(tmp_path / "life")
 
 
 def test_the_answer_says_it_to_a_person(service: Made, tmp_path: Path) -> None:
-    (block,) = run_life("vllm", 3, WANTED[:1], tmp_path / "life", told, requests=12)
+    (block,) = run_life(VLLM, 3, WANTED[:1], tmp_path / "life", told, requests=12)
     report = report_of(block, "vllm", 3, 12.5, kept=True)
     assert (report.bundle, report.rejected, report.cause) == ("bundle-1", None, "host.blocking_call")
     assert {line.cpu_pressure_ms for line in report.windows} == {None}

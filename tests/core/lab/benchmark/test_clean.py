@@ -19,9 +19,9 @@ from tests.core.store.made import capture_of, differences, filled, tree_of
     ("text", "left"),
     [
         ("/opt/env/lib/python3.11/site-packages/vllm/engine/core.py(12): step", "vllm/engine/core.py(12): step"),
-        ("model='/srv/models/tiny', dtype", "model='tiny', dtype"),
+        ("model='/mnt/models/tiny', dtype", "model='tiny', dtype"),
         ('File "/usr/lib/python3.11/threading.py", line 3', 'File "threading.py", line 3'),
-        ("file:///tmp/vllm_dist_1 backend", "file://vllm_dist_1 backend"),
+        ("file:///var/vllm_dist_1 backend", "file://vllm_dist_1 backend"),
         ("POST /v1/chat/completions HTTP/1.1", "POST /v1/chat/completions HTTP/1.1"),
         ("Route: /metrics, Methods: GET", "Route: /metrics, Methods: GET"),
         ("3/4 of all, 7 tokens/s", "3/4 of all, 7 tokens/s"),
