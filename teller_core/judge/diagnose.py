@@ -16,7 +16,7 @@ from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
-from teller_core.judge.rules import OF_STEPS, RULES
+from teller_core.judge.rules import AS_MUCH, OF_STEPS, RULES, SAYS_WHY
 from teller_core.judge.scene import Scene, scene
 from teller_core.judge.side_by_side import side_by_side
 
@@ -129,8 +129,14 @@ def _claimed(view: Scene, answers: Answers) -> list[Clue]:
     served = bool(len(view.life.step) or len(view.holds.step))
     rules = [rule for key, rule in RULES.items() if served or key not in OF_STEPS]
     found = [clue for rule in rules if (clue := rule(view)) is not None]
-    kept = [clue for clue in found if _counts(view, answers, clue)]
-    return sorted(kept, key=lambda clue: -clue.ns)
+    kept = sorted((clue for clue in found if _counts(view, answers, clue)), key=lambda clue: -clue.ns)
+    named = [clue for at, clue in enumerate(kept) if clue.cause not in [before.cause for before in kept[:at]]]
+    return [clue for clue in named if not any(_says_why(other, clue) for other in named)]
+
+
+def _says_why(better: Clue, clue: Clue) -> bool:
+    """Whether ``better`` is what brought ``clue``'s cause about."""
+    return clue.cause in SAYS_WHY.get(better.cause, ()) and better.ns >= AS_MUCH * clue.ns
 
 
 def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
@@ -140,7 +146,7 @@ def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
         return False
     if answers.slow or clue.cause in OWN:
         return True
-    if clue.cause in ALWAYS_THERE:
+    if clue.cause in ALWAYS_THERE and not clue.singled:
         return False
     return answers.worst >= (1.0 if clue.cause in DIRECT else NOTICEABLE) or clue.ns >= LARGE_SHARE * view.span
 

@@ -29,6 +29,8 @@ class Clue:
     view: View = "vertical"
     operator: str | None = None
     layer: str = "engine"
+    singled: bool = False
+    """It struck this request and spared those beside it: no matter whether the work predicts the time."""
 
 
 def rounded(value: float) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from teller_core.data.causes import cause
 from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.prepare import Case
+from teller_core.judge.rules_service import COMPILES
 from teller_core.judge.scene import Scene
 
 SMALL = 0.1
@@ -61,7 +62,7 @@ def _compiled(scene: Scene, ns: int) -> str | None:
     lines = scene.case.capture.lines
     if not len(lines.time):
         return None
-    return None if scene.lines("vllm.jit") else "the log names no compilation"
+    return None if any(scene.lines(rule) for rule in COMPILES) else "the log names no compilation"
 
 
 def _observer(scene: Scene, ns: int) -> str | None:

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from teller_core.data.table import Float64
 from teller_core.judge.robust import NORMAL_MAD
 
+RIDGE = 1e-9
+"""Of the mean square of the features: what keeps columns that tell nothing apart from ruining the others."""
 MIN_PEERS = 8
 """Fewer values than this give no expectation: a robust spread of seven is wrong by more than a third, and one odd value
 among them may as well be the norm."""
@@ -64,7 +66,9 @@ def fit(features: Float64, took: Float64) -> Fit | None:
         else:
             weight = np.maximum(1 - (away / BISQUARE) ** 2, 0) ** 2
         relative = x / expected[:, None]
-        normal = relative.T @ (relative * weight[:, None]) + 1e-9 * np.eye(x.shape[1]) / float(np.median(took)) ** 2
+        normal = relative.T @ (relative * weight[:, None])
+        # Far below the predictions of the bulk a ridge of fixed size would be lost in rounding, and equal columns be singular.
+        normal += RIDGE * np.eye(len(cost)) * max(float(np.trace(normal)) / len(cost), float(np.median(took)) ** -2)
         cost = _not_negative(normal, relative.T @ (weight * (1.0 + np.clip(residual, -1.0, 1.0))))
     inverse = np.linalg.inv(normal)
     return Fit(cost / scale, spread, inverse / np.outer(scale, scale), len(took))

@@ -127,7 +127,7 @@ def _kept(scene: Scene, late: int, met: Int64) -> list[EvidenceItem]:
 
 
 def fabric_fallback(scene: Scene) -> Clue | None:
-    """The log says that the ranks talk over sockets, and collectives take much of its steps."""
+    """The log says that ranks talk over sockets, or without the engine's own kernel, and collectives take much of its steps."""
     rows = scene.case.once("sockets", _sockets)
     seen = link(scene.case)
     mine = _own(scene, seen)
@@ -203,9 +203,10 @@ def _slow_alike(case: Case) -> _Alike | None:
 
 
 def _sockets(case: Case) -> list[int]:
-    """Log lines in which NCCL says that it chose sockets."""
+    """Log lines in which NCCL says that it chose sockets, or the engine that it does not use its own all-reduce."""
     fields = case.capture.lines.fields
-    return [row for row in case.lines.get("nccl.net", EMPTY_ROWS).tolist() if '"Socket"' in fields[row]]
+    sockets = [row for row in case.lines.get("nccl.net", EMPTY_ROWS).tolist() if '"Socket"' in fields[row]]
+    return sockets + case.lines.get("vllm.custom_allreduce", EMPTY_ROWS).tolist()
 
 
 def _own(scene: Scene, seen: Link) -> Int64:

@@ -9,6 +9,7 @@ from teller_core.judge.evidence import COUNTED, RECORDED, SAMPLED, Clue, cost, c
 from teller_core.judge.holds import Bool
 from teller_core.judge.intervals import common, overlaps, span
 from teller_core.judge.prepare import Case
+from teller_core.judge.rules_device import unseen
 from teller_core.judge.scene import Scene
 from teller_core.judge.windows import Keyed, Windows, keyed, windows
 
@@ -19,6 +20,8 @@ SEEN = 0.15
 spans are only suspicious where they stand out, and the operator was as slow in the steps between."""
 OFTEN = 3
 """Steps in which it must stand out for that: once or twice is a hiccup, not a slow operator."""
+COPIES = ("Memcpy", "Memset")
+"""What profilers call what a device does that is no kernel."""
 MOSTLY = 0.5
 """A device is idle for the host's sake where it stands still for this share of its profiled steps."""
 
@@ -179,7 +182,7 @@ def step_overhead(scene: Scene) -> Clue | None:
     """Its device stood still for most of its profiled steps, while the host worked."""
     parts = {part.part: part.ns for part in scene.resources}
     idle, host, busy = parts.get("device_idle"), parts.get("exposed_host"), parts.get("device_compute")
-    if idle is None or host is None or busy is None:
+    if idle is None or host is None or busy is None or unseen(scene):
         return None
     seen = sum(ns or 0 for name, ns in parts.items() if name != "unexplained")
     ns = idle + host
@@ -253,6 +256,7 @@ def _candidates(case: Case) -> tuple[Keyed, Windows]:
     """Suspicious spans that compute, by their step and by its begin."""
     table = case.assessment.candidates
     computing = np.isin(table.layer, (Layer.OPERATOR, Layer.KERNEL)) & (table.step >= 0)
+    computing &= np.array([not name.startswith(COPIES) for name in table.name], dtype=np.bool_)
     rows = np.flatnonzero(computing)
     by_step, begin = keyed(table.step[rows].astype(np.int64)), case.begin[table.step[rows]]
     return Keyed(by_step.key, rows[by_step.row].astype(np.int64)), windows(rows.astype(np.int64), begin, begin)

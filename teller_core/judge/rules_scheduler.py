@@ -19,6 +19,10 @@ SHARED_PREFIX = 0.3
 """Requests of a capture share a prefix where half of them found at least this share of their prompt in the cache."""
 MISSED = 0.05
 """A request that found at most this share of its prompt in the cache has missed it."""
+BESIDE = 2
+"""Requests before and after one that are asked whether they missed it, too."""
+FORCED = "forcing full prompt re-processing"
+"""What llama.cpp writes where it has to compute a prompt again."""
 QUEUES = (("vllm.stats", "waiting"), ("sglang.decode", "queue"), ("sglang.prefill", "queue"))
 """Log rules that report how many requests wait, and the field that says it."""
 LONG_PROMPT = 256
@@ -29,7 +33,7 @@ def queue_saturation(scene: Scene) -> Clue | None:
     """It waited to be admitted, and what ran meanwhile ran at its usual pace."""
     life = scene.life
     if UNKNOWN in (life.queued, life.chosen) or not scene.span:
-        return _reported_queue(scene)
+        return _never_admitted(scene) or _reported_queue(scene)
     since = max(life.queued, int(life.engine.begin[0])) if life.engine and len(life.engine.begin) else life.queued
     waited = overlap(span(since, life.chosen), scene.low, scene.high)  # before its first step the engine was not up
     waited -= overlap(scene.case.stalls, since, life.chosen)
@@ -48,6 +52,28 @@ def queue_saturation(scene: Scene) -> Clue | None:
     ]
     sure = RECORDED if waiting or running else HINTED
     return Clue("scheduler.queue_saturation", ns, sure, evidence)
+
+
+def _never_admitted(scene: Scene) -> Clue | None:
+    """The engine got it and recorded what it ran, and it was not among that until its caller gave up."""
+    life, case = scene.life, scene.case
+    others = np.delete(case.capture.requests.scheduled, life.request)
+    if UNKNOWN in (life.queued, life.end) or life.chosen != UNKNOWN or life.taken or not (others != UNKNOWN).any():
+        return None
+    if int(case.capture.requests.first_token[life.request]) != UNKNOWN or scene.metric not in ("e2e", "slo"):
+        return None
+    ns = life.end - life.queued
+    evidence = [
+        cost("time in the queue, which it did not leave", ns, kind="decision"),
+        count("requests of the capture that ran", int((others != UNKNOWN).sum()), unit="requests", scope="capture"),
+    ]
+    waiting = [row for rule, field in QUEUES for row in scene.lines(rule) if _number(case, row, field) > 0]
+    evidence += [line_item(scene, row, "requests waiting, in the log") for row in waiting[:2]]
+    return Clue("scheduler.queue_saturation", ns, COUNTED, evidence)
+
+
+def _number(case: Case, row: int, field: str) -> int:
+    return int(json.loads(case.capture.lines.fields[row]).get(field, 0))
 
 
 def _reported_queue(scene: Scene) -> Clue | None:
@@ -127,13 +153,14 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     """It found nothing of a prompt that its peers found much of."""
     table, request = scene.case.capture.requests, scene.life.request
     known = int(table.cached_tokens[request]) >= 0
-    if not known or int(table.prompt_tokens[request]) < LONG_PROMPT or np.isnan(scene.case.context_cost):
+    each = _token_cost(scene)
+    if not known or int(table.prompt_tokens[request]) < LONG_PROMPT or each is None:
         return None
     usual, prompt = scene.case.once("cached share", _cached_share), int(table.prompt_tokens[request])
     if usual < SHARED_PREFIX or int(table.cached_tokens[request]) > MISSED * prompt:
         return None
     missed = int(usual * prompt) - int(table.cached_tokens[request])
-    ns = int(missed * scene.case.context_cost)
+    ns = int(missed * each)
     evidence = [
         cost("computing what its peers found in the cache", ns),
         count(
@@ -141,7 +168,40 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
         ),
         count("prompt tokens", prompt, unit="tokens"),
     ]
-    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence)
+    evidence += [line_item(scene, row, "the engine says so") for row in _forced(scene)[:1]]
+    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, singled=_beside(scene))
+
+
+def _token_cost(scene: Scene) -> float | None:
+    """ns that a prompt token takes: by the steps, else by the request's own way to its first token; None where neither tells."""
+    if not np.isnan(scene.case.context_cost):
+        return scene.case.context_cost
+    table, request, life = scene.case.capture.requests, scene.life.request, scene.life
+    computed = int(table.prompt_tokens[request]) - int(table.cached_tokens[request])
+    if UNKNOWN in (life.chosen, life.first) or computed <= 0 or len(life.step):
+        return None
+    return max(life.first - life.chosen, 0) / computed
+
+
+def _forced(scene: Scene) -> list[int]:
+    """Lines in which the engine says that it computes the request's whole prompt again."""
+    text = scene.case.capture.lines.untrusted_text
+    return [row for row in scene.lines("llamacpp.slot") if FORCED in text[row]]
+
+
+def _beside(scene: Scene) -> bool:
+    """Whether the requests that came just before and just after it found much of their prompts."""
+    table, order = scene.case.capture.requests, scene.case.once("by arrival", _by_arrival)
+    at = int(np.flatnonzero(order == scene.life.request)[0]) if scene.life.request in order else -1
+    near = [*order[max(at - BESIDE, 0) : at], *order[at + 1 : at + 1 + BESIDE]] if at >= 0 else []
+    found = [int(table.cached_tokens[one]) > MISSED * int(table.prompt_tokens[one]) for one in near]
+    return len(found) > BESIDE and sum(found) > len(found) // 2 and any(found[:BESIDE]) and any(found[-BESIDE:])
+
+
+def _by_arrival(case: Case) -> Int64:
+    """The requests of which it is known how much of their prompts they found, in the order of their coming."""
+    known = np.flatnonzero((case.capture.requests.cached_tokens >= 0) & (case.starts != UNKNOWN))
+    return known[np.argsort(case.starts[known], kind="stable")].astype(np.int64)
 
 
 def _cached_share(case: Case) -> float:

@@ -23,16 +23,28 @@ COLD_WAIT = 1_000_000_000
 """ns that a request must have waited for an engine's very first step before that is called a cold start."""
 FRONT_END, WAY = ("received", "queued"), ("client_start", "received")
 """The two times between which a request is in the front end, and on the way to it."""
+WAY_BACK = ("finished", "client_end")
+"""And between which its answer is on the way back."""
 LEAST_PEERS = 4
 """Fewer requests than this have no median to be compared with."""
 LAG_TOKENS = 16
 """Fewer tokens than this show no trend of delivery."""
+COMPILES = ("vllm.jit", "sglang.jit", "torch.recompiled")
+"""Log rules of lines that name a compilation while requests are served."""
+MOSTLY = 0.5
+"""Share of a pause, or of a lag, that another explanation must have to be one."""
+LUMP, LUMPS = 4, 0.8
+"""Tokens that come together, by so many at least, and the share of such lumps that must be of one size."""
+TOGETHER = 2_000_000
+"""ns: tokens that come no farther apart came together."""
 NEAR = 1_000_000_000
 """ns around a log line in which a slow step is taken to be what the line speaks of, where the line's clock is no finer."""
 
 
 def input_processing(scene: Scene) -> Clue | None:
     """The front end kept it longer than it keeps most requests."""
+    if scene.metric == "itl_max":
+        return _stream_paused(scene)
     table, life = scene.case.capture.requests, scene.life
     ns, usual = _beyond(scene, FRONT_END)
     if ns <= 0 or UNKNOWN in (life.received, life.queued) or scene.metric in ("tpot", "itl_max") or not scene.span:
@@ -55,6 +67,28 @@ def input_processing(scene: Scene) -> Clue | None:
     # Of an engine of which only durations are known it is not known either that it did not get it between two steps.
     sure = COUNTED if len(life.step) else HINTED
     return Clue("frontend.input_processing", ns - paused, sure, evidence, layer="request")
+
+
+def _stream_paused(scene: Scene) -> Clue | None:
+    """The event loop ran late in the gap between two of its tokens while it was busy with another request's input."""
+    late = scene.case.once("loop lag", lambda case: _kind(case, "loop_lag"))
+    ns = scene.during(late) - _paused(scene, scene.low, scene.high) if scene.span else 0
+    if ns <= 0:
+        return None
+    table = scene.case.capture.requests
+    known = (table.received != UNKNOWN) & (table.queued != UNKNOWN)
+    busy = np.where(known, np.minimum(table.queued, scene.high) - np.maximum(table.received, scene.low), 0)
+    busy[scene.life.request] = 0
+    other = int(np.argmax(busy))
+    if busy[other] < MOSTLY * ns:
+        return None
+    evidence = [
+        cost("the event loop ran late between two of its tokens", ns, kind="pause"),
+        cost("another request was in the front end meanwhile", int(busy[other]), kind="decision", scope="capture"),
+    ]
+    if int(table.prompt_tokens[other]) >= 0:
+        evidence.append(count("its prompt tokens", int(table.prompt_tokens[other]), unit="tokens", scope="capture"))
+    return Clue("frontend.input_processing", ns, COUNTED, evidence, layer="request")
 
 
 def _handed(scene: Scene) -> int:
@@ -87,7 +121,7 @@ def detok_stream(scene: Scene) -> Clue | None:
     quarter = len(lag) // 4
     early, late = int(np.median(lag[:quarter])), int(np.median(lag[-quarter:]))
     middle = int(np.median(lag[quarter:-quarter]))
-    if not early < middle < late:
+    if not early < middle < late or _outside(scene) >= MOSTLY * (late - early):
         return None
     evidence = [
         cost("how much later than its first tokens the last ones arrived", late - early),
@@ -100,8 +134,12 @@ def detok_stream(scene: Scene) -> Clue | None:
 def gateway_overhead(scene: Scene) -> Clue | None:
     """It spent longer on the way to the server than most requests."""
     life = scene.life
+    if scene.metric == "itl_max":
+        return _lumps(scene)
     before, usual = _beyond(scene, WAY)
-    if before <= 0 or scene.metric in ("tpot", "itl_max"):
+    if scene.metric != "ttft" and (back := _outside(scene)) > max(before, 0):
+        return _way_back(back)
+    if before <= 0 or scene.metric == "tpot":
         return None
     before -= _paused(scene, life.begin, life.received)
     if before <= 0:
@@ -114,10 +152,40 @@ def gateway_overhead(scene: Scene) -> Clue | None:
     return Clue("frontend.gateway_overhead", before, COUNTED, evidence, layer="request")
 
 
+def _outside(scene: Scene) -> int:
+    """ns that its answer took from the server to its caller beyond most requests, 0 where that is not known."""
+    table, request = scene.case.capture.requests, scene.life.request
+    ns = _beyond(scene, WAY_BACK)[0]
+    return max(ns - _paused(scene, int(table.finished[request]), int(table.client_end[request])), 0) if ns > 0 else 0
+
+
+def _way_back(ns: int) -> Clue:
+    evidence = [cost("its caller had the end of the answer later than most, after the server was done", ns)]
+    return Clue("frontend.gateway_overhead", ns, COUNTED, evidence, layer="request")
+
+
+def _lumps(scene: Scene) -> Clue | None:
+    """Its tokens came in lumps of one size, though its steps made them one after the other."""
+    times, life = scene.case.capture.tokens.of(scene.life.request), scene.life
+    cuts = np.flatnonzero(np.diff(times) > TOGETHER) + 1
+    sizes = np.diff(np.concatenate([[0], cuts, [len(times)]]))[:-1]  # the last one is what was left
+    inside = int(((life.stop > scene.low) & (life.stop < scene.high)).sum()) if scene.span else 0
+    if len(sizes) < 2 or inside < LUMP or np.median(sizes) < LUMP or (sizes == np.median(sizes)).mean() < LUMPS:
+        return None
+    usual = int(np.median(np.diff(life.stop))) if len(life.stop) > 1 else 0
+    ns = scene.span - usual
+    evidence = [
+        cost("the gap, beyond what its steps were apart", ns, usual),
+        count("tokens that came at once, each time", int(np.median(sizes)), unit="tokens"),
+        count("steps that made tokens for it in the gap", inside, unit="steps"),
+    ]
+    return Clue("frontend.gateway_overhead", ns, COUNTED, evidence, layer="request") if ns > 0 else None
+
+
 def jit_compile(scene: Scene) -> Clue | None:
     """The log names a compilation while it ran, and a step of that time took longer than its work asks for."""
     lines = scene.case.capture.lines
-    rows = scene.lines("vllm.jit")
+    rows = sorted(row for rule in COMPILES for row in scene.lines(rule))
     if not rows:
         return None
     held = scene.holds

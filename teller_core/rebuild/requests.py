@@ -44,6 +44,10 @@ class Registry:
         """Requests that may be known as ``name``, in order of appearance."""
         return self._by_name.get(name, [])
 
+    def uses(self, engine_id: str) -> int:
+        """How many requests have had ``engine_id`` so far."""
+        return len(self._by_id.get(engine_id, ()))
+
     def at(self, engine_id: str, time: int) -> Entry:
         """The request that has ``engine_id`` at ``time``; a new one where none has."""
         uses = self._by_id.get(engine_id)
@@ -91,11 +95,12 @@ def _inner_ids(recording: Recording) -> set[str]:
 
 
 def _enter_engine_side(registry: Registry, recording: Recording, facts: Sequence[RequestFact], inner: set[str]) -> None:
-    added: set[tuple[str, str]] = set()
+    added: Counter[tuple[str, bool]] = Counter()
     for fact in facts:
         if fact.kind in INNER and fact.request in inner:
-            again = (fact.request, fact.kind) in added and fact.kind == "added"
-            added.add((fact.request, fact.kind))
+            teller = fact.request, fact.line is None  # a log and a recorder may both tell that one request was added
+            added[teller] += fact.kind == "added"
+            again = fact.kind == "added" and added[teller] > registry.uses(fact.request)
             entry = registry.new(fact.request) if again else registry.at(fact.request, fact.time)
             entry.facts.append(fact)
             entry.saw(fact.time)
