@@ -176,10 +176,12 @@ def _asks(group: Mapping[str, Any]) -> list[Ask]:
     same = {key: value for key, value in group.items() if key not in ("count", "every", "by")}
     turns: Mapping[str, Sequence[Any]] = group.get("by", {})
     begin, every = float(group["at"]), float(group.get("every", 0))
-    return [
-        Ask(**(same | {"at": begin + i * every} | {key: values[i % len(values)] for key, values in turns.items()}))
-        for i in range(group.get("count", 1))
-    ]
+    asks: list[Ask] = []
+    for i in range(group.get("count", 1)):
+        own: dict[str, Any] = {"at": begin + i * every}
+        own |= {key: values[i % len(values)] for key, values in turns.items()}
+        asks.append(Ask(**(same | own)))
+    return asks
 
 
 def _front(service: Service, asks: Sequence[Ask], received: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
