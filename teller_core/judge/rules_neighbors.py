@@ -33,7 +33,12 @@ OTHERS = ""
 def blocking_call(scene: Scene) -> Clue | None:
     """Its steps grew, and in what they grew by no processor was used, waited for or blocked, and nothing was read or written."""
     held, case = scene.holds, scene.case
-    if not held.judged or not case.once("computed on the host", _on_host) or len(case.capture.ranks) > 1:
+    working = sum(rank.role != "frontend" for rank in case.capture.ranks)
+    if not held.judged or working > 1 or not case.once("computed on the host", _on_host):
+        return None
+    if (
+        case.apart
+    ):  # an engine sleeps, too, while a front end of its own is late, and its workers spin while it does not
         return None
     if not (scene.counted("run_ns") and scene.counted("run_queue_wait_ns") and scene.counted("pressure_io_some_us")):
         return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from teller_core.data.report import Metric
 from tests.core.incidents import records
 from tests.core.incidents.logs import LOGS
 from tests.core.incidents.profile import profile
@@ -35,7 +36,7 @@ class Case:
     capture: Mapping[str, Any]
     alike: str
     change: Mapping[str, Any]
-    metric: str = "e2e"
+    metric: Metric = "e2e"
     place: int = 1
     request: int = -1
     limit: float = 0.0
