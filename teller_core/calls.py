@@ -254,8 +254,9 @@ def option(given: argparse.Namespace, name: str) -> Any:
 
 def lives(text: str) -> tuple[int, int]:
     """The first and the last of some numbers from 1 on: ``3-7``, or ``3`` alone."""
-    first, _, last = text.partition("-")
-    low, high = count(first), count(last or first)
+    first, dash, last = text.partition("-")
+    low = count(first)
+    high = count(last) if dash else low
     if high < low:
         raise argparse.ArgumentTypeError(f"the last comes before the first in {text}")
     return low, high

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from teller_core.calls import option
-from teller_core.cli.speech import say, style
+from teller_core.cli.speech import complain, say, style
 from teller_core.cli.verbs import Verbs
 from teller_core.errors import InputError
 from teller_core.tell.progress import shown_on
@@ -60,11 +60,15 @@ def _build(given: argparse.Namespace) -> int:
     first, last = given.lives or (1, len(plans))
     if last > len(plans):
         raise InputError(f"--lives {first}-{last}", f"there are {len(plans)}", "Ask for some of these")
-    with shown_on(sys.stderr) as progress:
-        built = build(plans[first - 1 : last], given.folder, into, lambda text: progress(text, 0, 0), vllm=given.vllm)
+    built = build(plans[first - 1 : last], given.folder, into, _tell, vllm=given.vllm)
     report = report_of_built(built, into)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_built(report)))
     return 2 if any(line.failed for line in report.lives) else 0
+
+
+def _tell(text: str) -> None:
+    """It takes hours: what was said stays."""
+    complain(f"{time.strftime('%H:%M:%S')} {text}")
 
 
 VERBS: Mapping[str, Callable[..., int]] = {"lab": _lab}

@@ -29,8 +29,9 @@ from teller_core.tell.progress import nobody
 from teller_core.tell.summary import capture_report
 
 LIVES, TRUTH = "lives", "truth"
-MOST_BYTES = 1_500_000
-"""Of one packed life."""
+MOST_BYTES = 2_000_000
+"""Of one packed life. Measured: 1.0 MB with twelve strikes on one rank, without windows of a profiler; all of them have another
+bound."""
 MOST_UNPACKED = 1 << 30
 FORMAT = 1
 CALLED = "life"
