@@ -1,0 +1,107 @@
+"""From suspicious steps to a cause: what a method that only scores steps is given, so that it can answer why a request was slow.
+
+A multinomial logistic regression, learned on the training side alone, from what was recorded of a request's most suspicious steps
+and of the request itself, to the cause that struck it or to none. All such methods get the same one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
+from teller_core.lab.evaluation.learners import logistic, probabilities
+from teller_core.lab.evaluation.method import CANNOT, CAUSE, TYPICAL, Claim
+from teller_core.lab.evaluation.seen import Seen
+from teller_core.lab.evaluation.step_features import NAMES
+from teller_core.lab.evaluation.training import Scale, scale_of
+
+MOST_SUSPICIOUS = 3
+"""Steps of a request that are looked at: one may be chance."""
+STRENGTH = 0.3
+MOST_CLAIMS = 5
+LEAST_CLAIM = 0.01
+
+
+@dataclass(frozen=True)
+class CauseMap:
+    """``model`` None: the training side holds one class alone."""
+
+    scale: Scale
+    model: Any
+
+
+def request_rows(seen: Seen, score: Float64) -> Float64:
+    """float64 [requests, columns]: of each request's most suspicious steps the mean of what was recorded, their largest and mean
+    score, and what was recorded of the request. A request whose steps are not known has those alone.
+    """
+    told = np.where(np.isnan(score), -np.inf, score)
+    value = seen.steps.value
+    steps = np.full((len(seen.capture.requests.number), len(NAMES) + 2), np.nan)
+    for request, mine in enumerate(steps_of(seen)):
+        if not len(mine):
+            continue
+        worst = mine[np.argsort(-told[mine], kind="stable")[:MOST_SUSPICIOUS]]
+        known = ~np.isnan(value[worst])
+        steps[request, :-2] = np.divide(
+            np.where(known, value[worst], 0).sum(axis=0),
+            known.sum(axis=0),
+            out=np.full(len(NAMES), np.nan),
+            where=known.any(axis=0),
+        )
+        scored = score[mine][~np.isnan(score[mine])]
+        if len(scored):
+            steps[request, -2:] = scored.max(), scored.mean()
+    return np.column_stack([steps, seen.requests.value])
+
+
+def steps_of(seen: Seen) -> list[Int64]:
+    """The positions of the steps that served each request; where nobody says, of those that ran while it was there."""
+    case = seen.case
+    step = case.capture.participation.step
+    known = [step[case.rows[low:high]].astype(np.int64) for low, high in zip(case.first, case.first[1:], strict=False)]
+    return [mine if len(mine) else _beside(seen, request) for request, mine in enumerate(known)]
+
+
+def _beside(seen: Seen, request: int) -> Int64:
+    case = seen.case
+    low, high = int(case.starts[request]), int(case.ends[request])
+    if UNKNOWN in (low, high):
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero((case.stop > low) & (case.begin < high) & (case.begin != UNKNOWN))
+
+
+def learn(episodes: Sequence[Episode], scores: Sequence[Float64]) -> CauseMap:
+    """The map for a method that gave these scores to the steps of the training side."""
+    rows: list[Float64] = []
+    truth: list[str] = []
+    for episode, score in zip(episodes, scores, strict=True):
+        judged = [at for at, label in enumerate(episode.labels.request) if label != NOT_JUDGED]
+        rows.append(request_rows(episode.seen, score)[judged])
+        truth += [episode.labels.request[at] for at in judged]
+    return fitted(np.concatenate(rows) if rows else np.empty((0, 1)), truth)
+
+
+def fitted(value: Float64, truth: Sequence[str]) -> CauseMap:
+    """The map from any rows of numbers to causes."""
+    scale = scale_of(value)
+    model = logistic(scale(value), truth, strength=STRENGTH) if len(set(truth)) > 1 else None
+    return CauseMap(scale, model)
+
+
+def claims(given: CauseMap, value: Float64) -> tuple[list[list[Claim]], list[str], Float64]:
+    """(causes, verdict, how sure) a row: causes by probability, of rows that are not held for healthy."""
+    if given.model is None or not len(value):
+        return [[] for _ in value], [CANNOT] * len(value), np.zeros(len(value))
+    classes, probability = probabilities(given.model, given.scale(value))
+    order = np.argsort(-probability, axis=1, kind="stable")
+    named: list[list[Claim]] = []
+    verdict: list[str] = []
+    for row, places in zip(probability, order.tolist(), strict=True):
+        healthy = classes[places[0]] == HEALTHY
+        verdict.append(TYPICAL if healthy else CAUSE)
+        likely = [at for at in places if classes[at] != HEALTHY and row[at] >= LEAST_CLAIM]
+        named.append([] if healthy else [Claim(classes[at], min(float(row[at]), 1.0)) for at in likely[:MOST_CLAIMS]])
+    return named, verdict, np.minimum(probability.max(axis=1), 1.0)

@@ -1,0 +1,118 @@
+"""Whether the cause of a request is named: top-k, macro F1, the confusion of causes, look-alikes."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.causes import causes
+from teller_core.data.table import Float64, Int32, Mask
+
+NO_CAUSE = 0
+"""The number of ``nothing is wrong`` among the classes, for truth and for claims alike."""
+NOBODY = -1
+"""No further claim."""
+TOP = 3
+Ints = np.ndarray[tuple[int, int], np.dtype[np.int32]]
+
+
+class Named(NamedTuple):
+    """One row a judged request. ``classes``: what numbers stand for, NO_CAUSE first. ``truth`` int32; ``said`` int32 [n, TOP]:
+    the claimed causes, the surest first, NOBODY behind the last; a request without a claim has NO_CAUSE first.
+    """
+
+    classes: Sequence[str]
+    truth: Int32
+    said: Ints
+
+
+class LookAlike(NamedTuple):
+    """One cause: the weight of its requests, the shares of them that are called by its name (recall), by a look-alike of it, by
+    any other cause, and by none; the share of its claims that are right (precision, NaN without any); and ``taken_for``: what
+    its requests were called instead, the most frequent first.
+    """
+
+    cause: str
+    weight: float
+    recall: float
+    look_alike: float
+    other: float
+    none: float
+    precision: float
+    taken_for: Sequence[tuple[str, float]]
+
+
+def named(truth: Sequence[str], claims: Sequence[Sequence[str]]) -> Named:
+    """Numbers for causes. ``truth``: a cause, empty for none; ``claims``: ranked causes a request."""
+    classes = ["", *sorted({*truth, *(cause for mine in claims for cause in mine)} - {""})]
+    number = {cause: at for at, cause in enumerate(classes)}
+    said = np.full((len(truth), TOP), NOBODY, dtype=np.int32)
+    said[:, 0] = NO_CAUSE
+    for row, mine in enumerate(claims):
+        for at, cause in enumerate(dict.fromkeys(mine)):
+            if at < TOP:
+                said[row, at] = number[cause]
+    return Named(classes, np.array([number[cause] for cause in truth], dtype=np.int32), said)
+
+
+def struck(given: Named) -> Mask:
+    """bool a request: a fault struck it."""
+    return given.truth != NO_CAUSE
+
+
+def top(given: Named, weight: Float64, k: int) -> float:
+    """The share of struck requests whose cause is among the first ``k`` claims; NaN without any."""
+    mine = np.where(struck(given), weight, 0.0)
+    hit = np.any(given.said[:, :k] == given.truth[:, None], axis=1)
+    total = float(mine.sum())
+    return float((mine * hit).sum() / total) if total > 0 else float("nan")
+
+
+def confusion(given: Named, weight: Float64) -> Float64:
+    """float64 [truth, first claim]: the weight of the requests."""
+    count = len(given.classes)
+    cell = given.truth.astype(np.int64) * count + given.said[:, 0]
+    return np.bincount(cell, weights=weight, minlength=count * count).reshape(count, count)
+
+
+def macro_f1(given: Named, weight: Float64) -> float:
+    """The plain mean of F1 over the causes that struck; a claim about a healthy request counts against its cause."""
+    table = confusion(given, weight)
+    hit, truth, said = np.diag(table)[1:], table.sum(axis=1)[1:], table.sum(axis=0)[1:]
+    there = truth > 0
+    return float(np.mean(2 * hit[there] / (truth + said)[there])) if there.any() else float("nan")
+
+
+def balanced(given: Named, weight: Float64) -> float:
+    """The plain mean over causes and ``none`` of the share that is told rightly: what all methods are tuned by."""
+    table = confusion(given, weight)
+    truth = table.sum(axis=1)
+    there = truth > 0
+    return float(np.mean(np.diag(table)[there] / truth[there])) if there.any() else float("nan")
+
+
+def look_alikes(given: Named, weight: Float64) -> Sequence[LookAlike]:
+    """One line a cause that struck, in the order of the taxonomy's names."""
+    table = confusion(given, weight)
+    known = causes()
+    lines: list[LookAlike] = []
+    for at, cause in enumerate(given.classes):
+        row, total = table[at], float(table[at].sum())
+        if at == NO_CAUSE or not total > 0:
+            continue
+        alike = known[cause].look_alikes if cause in known else {}
+        beside = [(given.classes[other], float(row[other]) / total) for other in range(1, len(row)) if other != at]
+        claims = float(table[:, at].sum())
+        lines.append(
+            LookAlike(
+                cause=cause,
+                weight=total,
+                recall=float(row[at]) / total,
+                look_alike=sum(share for other, share in beside if other in alike),
+                other=sum(share for other, share in beside if other not in alike),
+                none=float(row[NO_CAUSE]) / total,
+                precision=float(row[at]) / claims if claims > 0 else float("nan"),
+                taken_for=sorted([pair for pair in beside if pair[1] > 0], key=lambda pair: (-pair[1], pair[0]))[:TOP],
+            )
+        )
+    return lines

@@ -1,0 +1,69 @@
+"""The models of scikit-learn that baselines stand on. It is imported here alone, when a baseline is trained.
+
+What stands in files here are options and seeds alone: no fitted model is ever stored.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# scikit-learn has no types: what it gives is Any from here on.
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.table import Float64
+from teller_core.errors import MissingExtra
+
+
+def _part(name: str) -> ModuleType:
+    import importlib
+
+    try:
+        return importlib.import_module(f"sklearn.{name}")
+    except ImportError:
+        raise MissingExtra("The baselines", "scikit-learn is not installed", "Install teller-mcp[lab]") from None
+
+
+def isolation_forest(value: Float64, *, trees: int, samples: float, seed: int) -> Any:
+    """Isolation forest (Liu, Ting and Zhou 2008) on rows without NaN."""
+    made: Any = _part("ensemble").IsolationForest(n_estimators=trees, max_samples=samples, random_state=seed)
+    return made.fit(value)
+
+
+def kernel_density(value: Float64, bandwidth: float) -> Any:
+    """A Gaussian kernel density (Parzen 1962) of rows without NaN."""
+    made: Any = _part("neighbors").KernelDensity(bandwidth=bandwidth, rtol=1e-4)
+    return made.fit(value)
+
+
+def boosted_trees(value: Float64, target: Float64, *, leaves: int, rate: float, loss: str, seed: int) -> Any:
+    """Gradient-boosted regression trees on histograms (Ke and others 2017); NaN is a value of its own."""
+    made: Any = _part("ensemble").HistGradientBoostingRegressor(
+        max_leaf_nodes=leaves, learning_rate=rate, loss=loss, max_iter=200, random_state=seed, early_stopping=False
+    )
+    return made.fit(value, target)
+
+
+def logistic(value: Float64, label: Sequence[str], *, strength: float) -> Any:
+    """Multinomial logistic regression, classes weighed alike; ``strength``: the inverse of the penalty."""
+    made: Any = _part("linear_model").LogisticRegression(C=strength, class_weight="balanced", max_iter=500)
+    return made.fit(value, np.array(label, dtype=object))
+
+
+def mixture(value: Float64, parts: int, seed: int) -> Any:
+    """A diagonal Gaussian mixture."""
+    made: Any = _part("mixture").GaussianMixture(
+        parts, covariance_type="diag", reg_covar=1e-4, random_state=seed, max_iter=200
+    )
+    return made.fit(value)
+
+
+def log_likelihood(model: Any, value: Float64) -> Float64:
+    """float64 a row: how likely, in logs, a density finds it."""
+    return np.asarray(model.score_samples(value), dtype=np.float64)
+
+
+def probabilities(model: Any, value: Float64) -> tuple[list[str], Float64]:
+    """(classes, float64 [rows, classes])."""
+    return [str(name) for name in model.classes_], np.asarray(model.predict_proba(value), dtype=np.float64)

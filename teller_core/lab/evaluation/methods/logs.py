@@ -1,0 +1,113 @@
+"""Log templates alone: which kinds of lines were written while a request was there."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.lab.evaluation.cause_map import CauseMap, claims, fitted, steps_of
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
+from teller_core.lab.evaluation.learners import probabilities
+from teller_core.lab.evaluation.method import Judged, Method, Options, nothing
+from teller_core.lab.evaluation.scoring import flags, threshold
+from teller_core.lab.evaluation.seen import Seen
+
+GRID: Sequence[Options] = tuple({"most": most, "counted": how} for how in (0, 1) for most in (50, 200, 500))
+"""How many templates are told apart, and whether it counts how often one was written."""
+VARIES = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+(?:[.,:]\d+)*|'[^']*'|\"[^\"]*\"")
+"""What differs from line to line of one template: numbers, ids, quoted text."""
+LONGEST = 120
+
+
+@dataclass(frozen=True)
+class Templates:
+    """``column`` by template, whether lines are counted, what was learned, and from which score on a step is flagged."""
+
+    column: dict[str, int]
+    counted: bool
+    causes: CauseMap
+    threshold: float
+
+
+def template(rule: str, text: str) -> str:
+    """What lines that differ in their values alone have in common. The rule that knows a line says it best."""
+    return rule or VARIES.sub("*", text)[:LONGEST]
+
+
+def train(episodes: Sequence[Episode], options: Options, seed: int) -> Templates:
+    """The most frequent templates of the training side, and a logistic regression on them."""
+    counts = Counter[str]()
+    for episode in episodes:
+        counts.update(_templates(episode.seen))
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))[: int(options["most"])]
+    column = {name: at for at, name in enumerate(ranked)}
+    counted = bool(options["counted"])
+    rows: list[Float64] = []
+    truth: list[str] = []
+    for episode in episodes:
+        judged = [at for at, label in enumerate(episode.labels.request) if label != NOT_JUDGED]
+        rows.append(_rows(episode.seen, column, counted)[judged])
+        truth += [episode.labels.request[at] for at in judged]
+    causes = fitted(np.concatenate([np.empty((0, max(len(column), 1))), *rows]), truth)
+    learned = Templates(column, counted, causes, float("inf"))
+    scores = [_step_score(learned, episode.seen) for episode in episodes]
+    return replace(learned, threshold=threshold(episodes, scores))
+
+
+def judge(learned: Templates, seen: Seen) -> Judged:
+    """A step is as suspicious as the requests that it served."""
+    causes, verdict, sure = claims(learned.causes, _rows(seen, learned.column, learned.counted))
+    score = _step_score(learned, seen)
+    return replace(
+        nothing(seen.capture),
+        step_score=score,
+        step_flag=flags(score, learned.threshold),
+        causes=causes,
+        verdict=verdict,
+        sure=sure,
+    )
+
+
+def _templates(seen: Seen) -> Iterator[str]:
+    lines = seen.capture.lines
+    return map(template, lines.rule, lines.untrusted_text)
+
+
+def _rows(seen: Seen, column: dict[str, int], counted: bool) -> Float64:
+    """float64 [requests, templates]: the lines written while each request was there, as logged counts or 0 and 1."""
+    lines, requests = seen.capture.lines, seen.capture.requests
+    of = np.array([column.get(name, -1) for name in _templates(seen)], dtype=np.int64)
+    begin, end = requests.begin(), requests.end()
+    out = np.zeros((len(begin), max(len(column), 1)))
+    time = np.asarray(lines.time, dtype=np.int64)
+    for request in range(len(begin)):
+        mine = of[_during(time, lines.after, int(begin[request]), int(end[request])) & (of >= 0)]
+        out[request] = np.bincount(mine, minlength=out.shape[1])
+    return np.log1p(out) if counted else (out > 0).astype(np.float64)
+
+
+def _during(time: Int64, after: Int64, low: int, high: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    if UNKNOWN in (low, high):
+        return np.zeros(len(time), dtype=np.bool_)
+    return (time + np.maximum(after, 0) >= low) & (time <= high) & (time != UNKNOWN)
+
+
+def _step_score(learned: Templates, seen: Seen) -> Float64:
+    """float64 a step: the mean probability, over its requests, that a fault struck them; NaN where nobody knows its requests."""
+    steps = len(seen.case.begin)
+    if learned.causes.model is None or not len(seen.capture.requests.number):
+        return np.full(steps, np.nan)
+    value = learned.causes.scale(_rows(seen, learned.column, learned.counted))
+    classes, probability = probabilities(learned.causes.model, value)
+    healthy = probability[:, classes.index(HEALTHY)] if HEALTHY in classes else np.zeros(len(value))
+    total, count = np.zeros(steps), np.zeros(steps)
+    for request, mine in enumerate(steps_of(seen)):
+        np.add.at(total, mine, 1.0 - healthy[request])
+        np.add.at(count, mine, 1.0)
+    return np.divide(total, count, out=np.full(steps, np.nan), where=count > 0)
+
+
+METHOD = Method("logs", "templates of log lines, by logistic regression", train, judge, GRID)

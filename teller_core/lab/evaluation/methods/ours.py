@@ -1,0 +1,123 @@
+"""Ours as it answers people: numbers and rules; and each of the two without the other."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.assessment import Assessment, StepExpectations
+from teller_core.data.capture import Capture
+from teller_core.data.report import WhyReport
+from teller_core.data.table import UNKNOWN, Float64, Int64, take
+from teller_core.judge.assess import SLOW_RESIDUAL, SLOW_SHARE
+from teller_core.judge.diagnose import diagnose_all
+from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, nothing
+from teller_core.lab.evaluation.scoring import Scorer, method_of
+from teller_core.lab.evaluation.seen import Seen
+
+
+def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -> None:
+    """What is normal is learned from each capture itself, and no rule from labels."""
+
+
+def judge(fitted: Any, seen: Seen) -> Judged:
+    """All that an import of the capture and ``why`` of each request would say."""
+    numbers = seen.assessment
+    answered = _answered(nothing(seen.capture), diagnose_all(seen.capture, numbers))
+    return replace(
+        answered,
+        step_score=numbers.steps.residual,
+        step_flag=_slow(numbers.steps),
+        operators=suspected(numbers, len(numbers.steps.took)),
+        ranks=late(seen.capture, numbers),
+    )
+
+
+def _without_numbers(fitted: Any, seen: Seen) -> Judged:
+    """The rules on a capture of which no expectation is known and no span is suspected."""
+    return _answered(nothing(seen.capture), diagnose_all(seen.capture, bare(seen.assessment)))
+
+
+def bare(numbers: Assessment) -> Assessment:
+    """``numbers`` with what was measured and without what is expected."""
+    steps, requests = numbers.steps, numbers.requests
+    unknown, nan = np.full(len(steps.took), UNKNOWN, dtype=np.int64), np.full(len(steps.took), np.nan)
+    none = np.empty(0, dtype=np.int64)
+    asked = np.full(len(requests.value), UNKNOWN, dtype=np.int64)
+    return replace(
+        numbers,
+        baselines=take(numbers.baselines, none),
+        steps=replace(steps, expected=unknown, residual=nan, excess=unknown),
+        candidates=take(numbers.candidates, none),
+        requests=replace(requests, by_work=asked, by_load=asked, residual=np.full(len(asked), np.nan)),
+    )
+
+
+def _answered(empty: Judged, reports: Sequence[WhyReport]) -> Judged:
+    return replace(
+        empty,
+        causes=[[Claim(finding.cause, finding.confidence) for finding in report.findings] for report in reports],
+        verdict=[report.verdict for report in reports],
+        sure=np.array([report.confidence for report in reports], dtype=np.float64),
+    )
+
+
+def _slow(steps: StepExpectations) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    """uint8: the steps that numbers look into."""
+    known = (steps.excess != UNKNOWN) & (steps.expected > 0)
+    slow = (np.nan_to_num(steps.residual) >= SLOW_RESIDUAL) & (
+        steps.excess >= SLOW_SHARE * np.maximum(steps.expected, 1)
+    )
+    return (known & slow).astype(np.uint8)
+
+
+def suspected(numbers: Assessment, steps: int) -> list[list[str]]:
+    """The names of each step's suspected spans, what adds most first."""
+    found = numbers.candidates
+    names: list[list[str]] = [[] for _ in range(steps)]
+    for at in np.lexsort((-found.excess, found.step)).tolist():
+        mine = names[int(found.step[at])]
+        if found.name[at] not in mine:
+            mine.append(found.name[at])
+    return names
+
+
+def late(capture: Capture, numbers: Assessment) -> list[list[int]]:
+    """The ranks of each step: those that others waited for, the longest waits first; then those whose spans are suspected."""
+    steps, met, found = len(numbers.steps.took), capture.collectives, numbers.candidates
+    cost: list[dict[int, int]] = [{} for _ in range(steps)]
+    named = np.flatnonzero((met.step >= 0) & (met.late >= 0) & (met.wait != UNKNOWN))
+    _add(cost, met.step[named], met.late[named], met.wait[named])
+    spans: list[dict[int, int]] = [{} for _ in range(steps)]
+    if len(capture.ranks) > 1:
+        _add(spans, found.step, found.rank, found.excess)
+    return [list(dict.fromkeys([*_dearest(waited), *_dearest(own)])) for waited, own in zip(cost, spans, strict=True)]
+
+
+def _add(cost: list[dict[int, int]], step: Any, rank: Any, ns: Int64) -> None:
+    for at, who, much in zip(step.tolist(), rank.tolist(), ns.tolist(), strict=True):
+        cost[at][who] = cost[at].get(who, 0) + much
+
+
+def _dearest(cost: dict[int, int]) -> list[int]:
+    return sorted(cost, key=lambda who: (-cost[who], who))
+
+
+def _residual(model: Any, seen: Seen) -> Float64:
+    return seen.assessment.steps.residual
+
+
+OURS = Method("ours", "numbers and rules, as an import and `why` answer", _nothing_learned, judge)
+RULES = Method("rules", "our rules alone: nothing is expected, no span suspected", _nothing_learned, _without_numbers)
+NUMBERS = method_of(
+    Scorer(
+        "numbers",
+        "our numbers alone: each step against what its work predicts; causes by the learned map",
+        _nothing_learned,
+        _residual,
+        operators=lambda model, seen: suspected(seen.assessment, len(seen.case.begin)),
+        ranks=lambda model, seen: late(seen.capture, seen.assessment),
+    )
+)

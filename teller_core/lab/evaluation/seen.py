@@ -1,0 +1,44 @@
+"""What a method is shown of a capture. What several methods read off it is measured once."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
+from teller_core.judge.assess import assess
+from teller_core.judge.prepare import Case, prepare
+from teller_core.lab.evaluation.request_features import RequestFeatures, request_features
+from teller_core.lab.evaluation.step_features import StepFeatures, step_features
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A capture without the names that somebody gave it."""
+
+    capture: Capture
+
+    @cached_property
+    def assessment(self) -> Assessment:
+        """What our numbers say."""
+        return assess(self.capture)
+
+    @cached_property
+    def case(self) -> Case:
+        """The capture with its indexes."""
+        return prepare(self.capture, self.assessment)
+
+    @cached_property
+    def steps(self) -> StepFeatures:
+        """Its steps as numbers, for methods that learn."""
+        return step_features(self.case)
+
+    @cached_property
+    def requests(self) -> RequestFeatures:
+        """Its requests as numbers."""
+        return request_features(self.capture)
+
+
+def blinded(capture: Capture) -> Seen:
+    """``capture`` as methods see it: names of files, of the capture and its id say nothing."""
+    files = [file._replace(name=f"file-{at}") for at, file in enumerate(capture.files)]
+    return Seen(replace(capture, id="capture", name="capture", files=files))

@@ -1,0 +1,135 @@
+"""The figures of one method as text: for people, and for the ratchet, which reads its lines again."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from teller_core.lab.evaluation import causes
+from teller_core.lab.evaluation.metrics import LEAST_POSITIVES, Figure
+from teller_core.lab.evaluation.rows import RequestRows, distinct_windows
+from teller_core.lab.evaluation.running import Evaluation
+
+TITLES: Mapping[str, str] = {
+    "request": "Why was this request slow: the cause, of requests that a fault struck; none, of the others",
+    "severity": "By how hard the fault struck",
+    "effect": "By the size of the effect over the noise (d')",
+    "healthy_beside": "False alarms in healthy windows, beside struck ones",
+    "healthy_alone": "False alarms in captures without any fault",
+    "all_faulty": "Captures in which every request is struck",
+    "certainty": "As right as it is sure",
+    "step": "Steps: abnormal or not, at each share of abnormal steps (%)",
+    "step_felt": "Steps, effects of d' 3 and more",
+    "step_profiled": "Steps of which there is a profile",
+    "step_whole_life": "Steps of whole lives",
+    "request_whole_life": "Requests of whole lives",
+    "operator": "Operators of profiled steps",
+    "rank": "Ranks",
+}
+"""By what keys begin with, in the order of the table."""
+WIDE = 30
+LINE = re.compile(r"^(?P<key>[a-z_0-9]+\.[a-z_0-9.]+) +(?P<value>-?\d+\.\d{4})(?= |$)", re.MULTILINE)
+FEW = 8
+"""Other causes that the table of confusion has columns for; the rest stands together."""
+
+
+def table(done: Evaluation, tier: int) -> str:
+    """The whole table, ending with a line feed."""
+    rows = done.rows
+    windows = distinct_windows(rows.requests.window)
+    steps, abnormal = len(rows.steps.label), int(rows.steps.label.sum())
+    lines = [
+        f"{done.method.name} at T{tier}: {done.method.about}",
+        f"Test side: {rows.lives} lives, {rows.episodes} episodes, {len(rows.requests.truth)} judged requests in {windows} "
+        f"windows, {steps} judged steps, {abnormal} of them abnormal.",
+        "Intervals: 95 %, lives drawn again. windows: those in which there was something to find; nothing is said of fewer than "
+        f"{LEAST_POSITIVES}.",
+    ]
+    for prefix, title in TITLES.items():
+        mine = [figure for figure in done.figures if _prefix(figure.key) == prefix]
+        if mine:
+            lines += ["", title, f"{'':<{WIDE}}{'value':>8}{'95 % interval':>20}{'windows':>9}", *map(_line, mine)]
+    lines += ["", *_by_class(rows.requests), "", *_confusion(rows.requests)]
+    lines += ["", "Options, chosen on the training side: the mean over folds of lives, and each fold", *done.log]
+    lines += [f"seeds, {key}: {', '.join(_number(value) for value in values)}" for key, values in done.seeds.items()]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def values(text: str) -> dict[str, float]:
+    """The figures of a table by key, as far as they were said."""
+    return {match["key"]: float(match["value"]) for match in LINE.finditer(text)}
+
+
+def _prefix(key: str) -> str:
+    head = key.partition(".")[0]
+    return next((known for known in ("severity", "effect") if head.startswith(f"{known}_")), head)
+
+
+def _line(figure: Figure) -> str:
+    start = f"{figure.key:<{WIDE}}"
+    if math.isnan(figure.value):
+        return f"{start}{'-':>8}{'':>20}{figure.positives:>9}  {figure.why}"
+    known = not math.isnan(figure.low)
+    interval = f"{_number(figure.low)} to {_number(figure.high)}" if known else "-"
+    return f"{start}{_number(figure.value):>8}{interval:>20}{figure.positives:>9}"
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+def _by_class(rows: RequestRows) -> list[str]:
+    """One line a cause, with what its requests were taken for."""
+    given = causes.named(rows.truth, rows.claims)
+    truth = np.array(rows.truth, dtype=object)
+    lines = [
+        "By cause: shares of its requests called by its name, by that of a look-alike, by another, by none; of its claims, those "
+        "that are right",
+        f"{'':<{WIDE}}{'named':>8}{'alike':>8}{'other':>8}{'none':>8}{'right':>8}{'windows':>9}  taken for",
+    ]
+    for one in causes.look_alikes(given, np.ones(len(rows.truth))):
+        windows = distinct_windows(rows.window[truth == one.cause])
+        if windows < LEAST_POSITIVES:
+            lines.append(f"{one.cause:<{WIDE}}{'-':>8}{'-':>8}{'-':>8}{'-':>8}{'-':>8}{windows:>9}")
+            continue
+        shares = (one.recall, one.look_alike, one.other, one.none, one.precision)
+        said = ", ".join(f"{cause} {share:.2f}" for cause, share in one.taken_for)
+        lines.append(f"{one.cause:<{WIDE}}{''.join(_share(each) for each in shares)}{windows:>9}  {said}")
+    return lines
+
+
+def _confusion(rows: RequestRows) -> list[str]:
+    """Numbers of requests: a line a truth, a column for each of the causes that are claimed most."""
+    given = causes.named(rows.truth, rows.claims)
+    count = causes.confusion(given, np.ones(len(rows.truth)))
+    if not len(rows.truth):
+        return ["No request is judged."]
+    claimed = count[:, 1:].sum(axis=0)
+    shown = [int(at) + 1 for at in np.argsort(-claimed, kind="stable")[:FEW] if claimed[at] > 0]
+    letters = [chr(ord("a") + at) for at in range(len(shown))]
+    lines = ["Requests by what is true (lines) and what is said first (columns)"]
+    lines += [f"  {letter} {given.classes[at]}" for letter, at in zip(letters, shown, strict=True)]
+    lines.append(f"{'':<{WIDE}}{'none':>7}{''.join(f'{letter:>7}' for letter in letters)}{'other':>7}")
+    for at, cause in enumerate(given.classes):
+        row = count[at]
+        if not row.sum():
+            continue
+        cells = [row[causes.NO_CAUSE], *(row[column] for column in shown)]
+        rest = float(row.sum()) - sum(map(float, cells))
+        lines.append(f"{cause or '(no fault)':<{WIDE}}{''.join(f'{int(cell):>7}' for cell in (*cells, rest))}")
+    return lines
+
+
+def _share(value: float) -> str:
+    return f"{'-':>8}" if math.isnan(value) else f"{value:>8.2f}"
+
+
+def left_out_lines(found: Mapping[str, Evaluation], what: str) -> list[str]:
+    """One line a value of ``what`` that was never trained on: the headline figures of the episodes that have it."""
+    keys: Sequence[str] = ("request.top_1", "request.top_3", "request.healthy_unclaimed", "step.pr_auc_at_10")
+    lines = [f"Never seen in training: {what}", f"{'':<{WIDE}}{''.join(f'{key:>28}' for key in keys)}"]
+    for value, done in found.items():
+        by_key = {figure.key: figure.value for figure in done.figures}
+        lines.append(f"{value:<{WIDE}}{''.join(f'{_number(by_key[key]):>28}' for key in keys)}")
+    return lines
