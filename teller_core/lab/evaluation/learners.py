@@ -33,7 +33,7 @@ def isolation_forest(value: Float64, *, trees: int, samples: float, seed: int) -
 
 def kernel_density(value: Float64, bandwidth: float) -> Any:
     """A Gaussian kernel density (Parzen 1962) of rows without NaN."""
-    made: Any = _part("neighbors").KernelDensity(bandwidth=bandwidth, rtol=1e-4)
+    made: Any = _part("neighbors").KernelDensity(bandwidth=bandwidth, rtol=1e-3)
     return made.fit(value)
 
 

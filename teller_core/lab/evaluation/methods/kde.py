@@ -10,7 +10,7 @@ from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 
-MOST_ROWS = 2_000
+MOST_ROWS = 500
 """A density of so many kernels is asked about a million steps."""
 GRID: Sequence[Options] = tuple({"all": every, "bandwidth": h} for every in (0, 1) for h in (0.25, 0.5, 1.0))
 """Times alone or all features, and the width of the kernels in scaled units."""

@@ -26,8 +26,11 @@ GRID: Sequence[Options] = tuple({"leaves": n, "loss": at} for at in range(2) for
 
 @dataclass(frozen=True)
 class Regression:
-    """``model`` predicts the log of a step's time over the capture's median step; None where nothing was learned."""
+    """``model`` predicts the log of a step's time over the capture's median step from ``columns`` of the features, those of which
+    something is known; None where nothing was learned.
+    """
 
+    columns: Sequence[int]
     model: Any
 
 
@@ -38,14 +41,18 @@ def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Regressio
     for episode, mine in zip(episodes, fresh(episodes), strict=True):
         log = _log(episode.seen)
         use = mine & (episode.labels.step == 0) & ~np.isnan(log)
-        work.append(episode.seen.steps.value[use][:, COLUMNS])
+        work.append(episode.seen.steps.value[use])
         target.append(log[use])
     aimed = np.concatenate([np.empty(0), *target])
-    if not len(aimed):
-        return Regression(None)
+    value = np.concatenate([np.empty((0, len(NAMES))), *work])
+    columns = [at for at in COLUMNS if not np.isnan(value[:, at]).all()]
+    if not columns:
+        return Regression([], None)
     loss = LOSSES[int(options["loss"])]
     leaves = int(options["leaves"])
-    return Regression(boosted_trees(np.concatenate(work), aimed, leaves=leaves, rate=0.05, loss=loss, seed=seed))
+    return Regression(
+        columns, boosted_trees(value[:, columns], aimed, leaves=leaves, rate=0.05, loss=loss, seed=seed)
+    )
 
 
 def score(given: Regression, seen: Seen) -> Float64:
@@ -54,7 +61,7 @@ def score(given: Regression, seen: Seen) -> Float64:
     known = ~np.isnan(log)
     if given.model is None or not known.any():
         return np.full(len(log), np.nan)
-    away = log - np.asarray(given.model.predict(seen.steps.value[:, COLUMNS]), dtype=np.float64)
+    away = log - np.asarray(given.model.predict(seen.steps.value[:, list(given.columns)]), dtype=np.float64)
     away -= np.median(away[known])
     return away / max(float(np.median(np.abs(away[known]))) * NORMAL_MAD, LEAST_WIDTH)
 

@@ -1,0 +1,75 @@
+"""Figures of steps: beside scikit-learn's, with weights, ties and priors of any kind."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teller_core.lab.evaluation.detection import at_prior, average_precision, detected, ranked, recall_at
+
+sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="needs the lab extra")
+
+rows = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 6), st.booleans(), st.floats(0.1, 4)), min_size=2, max_size=60
+).filter(lambda found: len({label for label, *_ in found}) == 2)
+Rows = list[tuple[bool, int, bool, float]]
+
+
+def columns(given_rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    label, score, flag, weight = zip(*given_rows, strict=True)
+    return np.array(label), np.array(score, float), np.array(flag), np.array(weight)
+
+
+@given(rows)
+def test_precision_recall_and_f1_are_those_of_scikit_learn(drawn: Rows) -> None:
+    label, _, flag, weight = columns(drawn)
+    found = detected(label, flag, weight)
+    expected = sklearn_metrics.precision_recall_fscore_support(
+        label, flag, average="binary", sample_weight=weight, zero_division=np.nan
+    )[:3]
+    assert found.precision == pytest.approx(expected[0], nan_ok=True)
+    assert found.recall == pytest.approx(expected[1])
+    assert found.f1 == pytest.approx(np.nan_to_num(expected[2]))
+
+
+@given(rows)
+def test_the_area_under_precision_and_recall_is_that_of_scikit_learn(drawn: Rows) -> None:
+    label, score, _, weight = columns(drawn)
+    expected = sklearn_metrics.average_precision_score(label, score, sample_weight=weight)
+    assert average_precision(ranked(label, score), weight) == pytest.approx(expected)
+
+
+@given(rows, st.floats(0, 1))
+def test_recall_at_a_false_positive_rate_is_read_off_the_curve_of_scikit_learn(drawn: Rows, rate: float) -> None:
+    label, score, _, weight = columns(drawn)
+    rates, recalls, _ = sklearn_metrics.roc_curve(label, score, sample_weight=weight, drop_intermediate=False)
+    if np.any(np.isclose(rates, rate, rtol=1e-9, atol=0) & (rates != 0)):
+        return  # to the last bit, either side of the limit may be right
+    assert recall_at(ranked(label, score), weight, rate) == pytest.approx(recalls[rates <= rate].max())
+
+
+@given(rows, st.sampled_from([0.43, 0.1, 0.01, 0.001]))
+def test_a_prior_is_what_repeating_the_healthy_steps_would_make_it(drawn: Rows, prior: float) -> None:
+    label, score, flag, _ = columns(drawn)
+    weight = at_prior(label, np.ones(len(label)), prior)
+    assert weight[label].sum() / weight.sum() == pytest.approx(prior)
+    times = (1 - prior) / prior * label.sum() / (~label).sum()
+    repeated = np.where(label, 1.0, times)
+    assert detected(label, flag, weight) == pytest.approx(detected(label, flag, repeated), nan_ok=True)
+    order = ranked(label, score)
+    assert average_precision(order, weight) == pytest.approx(average_precision(order, repeated))
+
+
+def test_a_step_of_which_a_method_cannot_tell_comes_last() -> None:
+    label = np.array([True, False, True])
+    order = ranked(label, np.array([np.nan, 0.0, 5.0]))
+    assert average_precision(order, np.ones(3)) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+    assert recall_at(order, np.ones(3), 0.0) == 0.5
+
+
+@pytest.mark.parametrize("label", [[True, True], [False, False]])
+def test_without_steps_of_both_kinds_nothing_is_said(label: list[bool]) -> None:
+    weight = at_prior(np.array(label), np.ones(2), 0.1)
+    assert np.isnan(weight).all()
+    assert np.isnan(recall_at(ranked(np.array(label), np.zeros(2)), np.ones(2), 0.5))
+    assert np.isnan(average_precision(ranked(np.array([], dtype=bool), np.array([])), np.array([])))
