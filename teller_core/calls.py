@@ -183,6 +183,10 @@ def _lab(lab: Parser, common: Parser) -> None:
     build.add_argument("--lives", type=lives, metavar="A-B", help="which ones of the table, from 1 on (default: all)")
     _vllm(build)
     build.add_argument("--into", type=path, metavar="PACKED", help="where packed ones go (default: tests/lab)")
+    judged = add("eval", "say how good a method is on the lives of the benchmark, in one table a tier")
+    judged.add_argument("method", metavar="METHOD", help="one of teller_core/lab/evaluation/methods, or all")
+    judged.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
+    judged.add_argument("--tier", type=int, choices=range(5), help="what is known of them (default: every tier)")
 
 
 def _vllm(verb: Parser) -> None:

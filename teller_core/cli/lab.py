@@ -17,7 +17,7 @@ PACKED = Path("tests/lab")
 
 
 def _lab(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    return {"run": _in_scratch, "build": _build}[given.action](given)
+    return {"run": _in_scratch, "build": _build, "eval": _eval}[given.action](given)
 
 
 def _in_scratch(given: argparse.Namespace) -> int:
@@ -69,6 +69,18 @@ def _build(given: argparse.Namespace) -> int:
 def _tell(text: str) -> None:
     """It takes hours: what was said stays."""
     complain(f"{time.strftime('%H:%M:%S')} {text}")
+
+
+def _eval(given: argparse.Namespace) -> int:
+    from teller_core.lab.evaluation.results import TIERS, evaluate
+
+    if option(given, "json"):
+        raise InputError("lab eval", "its tables are text", "Leave --json away")
+    tiers = TIERS if given.tier is None else (given.tier,)
+    with shown_on(sys.stderr) as progress:
+        texts = evaluate(given.method, given.lives or PACKED, tiers, lambda text: progress(text, 0, 0))
+    say("\n".join(texts))
+    return 0
 
 
 VERBS: Mapping[str, Callable[..., int]] = {"lab": _lab}

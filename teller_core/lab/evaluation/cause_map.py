@@ -99,7 +99,8 @@ def claims(given: CauseMap, value: Float64) -> tuple[list[list[Claim]], list[str
     order = np.argsort(-probability, axis=1, kind="stable")
     named: list[list[Claim]] = []
     verdict: list[str] = []
-    for row, places in zip(probability, order.tolist(), strict=True):
+    for row, ranks in zip(probability, order, strict=True):
+        places = [int(at) for at in ranks]
         healthy = classes[places[0]] == HEALTHY
         verdict.append(TYPICAL if healthy else CAUSE)
         likely = [at for at in places if classes[at] != HEALTHY and row[at] >= LEAST_CLAIM]

@@ -72,7 +72,8 @@ def confusion(given: Named, weight: Float64) -> Float64:
     """float64 [truth, first claim]: the weight of the requests."""
     count = len(given.classes)
     cell = given.truth.astype(np.int64) * count + given.said[:, 0]
-    return np.bincount(cell, weights=weight, minlength=count * count).reshape(count, count)
+    flat = np.bincount(cell, weights=weight, minlength=count * count).astype(np.float64)
+    return flat.reshape(count, count)
 
 
 def macro_f1(given: Named, weight: Float64) -> float:
@@ -100,7 +101,7 @@ def look_alikes(given: Named, weight: Float64) -> Sequence[LookAlike]:
         row, total = table[at], float(table[at].sum())
         if at == NO_CAUSE or not total > 0:
             continue
-        alike = known[cause].look_alikes if cause in known else {}
+        alike = frozenset(known[cause].look_alikes) if cause in known else frozenset[str]()
         beside = [(given.classes[other], float(row[other]) / total) for other in range(1, len(row)) if other != at]
         claims = float(table[:, at].sum())
         lines.append(

@@ -63,7 +63,7 @@ def totals(seen: Seen, own_times: Sequence[tuple[Profiled, Int64]] | None = None
     for part, own in parts:
         trace = part.tree.trace
         name = trace.name[part.low : part.high]
-        for each in np.unique(name[own > 0]).tolist():
+        for each in map(int, np.unique(name[own > 0])):
             column = number.setdefault(trace.names[each], len(number))
             cell = place[part.step], column
             cells[cell] = cells.get(cell, 0.0) + float(own[name == each].sum())
@@ -81,7 +81,7 @@ def _own(part: Profiled) -> Int64:
 def by_surprise(found: Totals, phase: Sequence[str]) -> Float64:
     """float64 [steps, names]: how many robust standard deviations the log of each total lies above that of its phase."""
     log = np.log(found.own + 1_000.0)
-    of = np.array([phase[step] for step in found.step.tolist()], dtype=object)
+    of = np.array([phase[int(step)] for step in found.step], dtype=object)
     out = np.zeros(log.shape)
     for name in set(of.tolist()):
         mine = of == name
@@ -93,7 +93,7 @@ def by_surprise(found: Totals, phase: Sequence[str]) -> Float64:
 
 def by_excess(found: Totals, phase: Sequence[str]) -> Float64:
     """float64 [steps, names]: ns that each total lies above the median of its phase."""
-    of = np.array([phase[step] for step in found.step.tolist()], dtype=object)
+    of = np.array([phase[int(step)] for step in found.step], dtype=object)
     out = found.own.copy()
     for name in set(of.tolist()):
         out[of == name] -= np.median(found.own[of == name], axis=0)
@@ -103,7 +103,7 @@ def by_excess(found: Totals, phase: Sequence[str]) -> Float64:
 def ordered(found: Totals, value: Float64, steps: int) -> list[list[str]]:
     """The names of each of ``steps`` steps by ``value``, the largest first, those above 0 alone, MOST of them."""
     names: list[list[str]] = [[] for _ in range(steps)]
-    for step, row in zip(found.step.tolist(), value, strict=True):
+    for step, row in zip(map(int, found.step), value, strict=True):
         order = np.argsort(-row, kind="stable")[:MOST]
-        names[step] = [found.names[at] for at in order.tolist() if row[at] > 0]
+        names[step] = [found.names[int(at)] for at in order if row[at] > 0]
     return names

@@ -74,7 +74,7 @@ def calls_of(part: Profiled) -> Calls:
     for kind in kinds:
         sums.append(_below(np.where(kind, trace.dur, 0), tree, outer) / MILLISECOND)
         counts.append(_below(kind.astype(np.int64), tree, outer))
-    communicates = _below((layer == Layer.COMMUNICATION).astype(np.int64), tree, outer) > 0
+    communicates = (_below((layer == Layer.COMMUNICATION).astype(np.int64), tree, outer) > 0).astype(np.float64)
     value = np.log1p(np.column_stack([*sums, *counts, _below(_bytes(trace), tree, outer)]))
     families = [word(trace.names[int(trace.name[row])], int(layer[row])) for row in outer.tolist()]
     return Calls(outer, families, np.column_stack([value, communicates]))

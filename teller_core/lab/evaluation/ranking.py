@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from teller_core.data.table import Float64, Int32
+from teller_core.data.table import Float64, Int32, Mask
 
 NONE = "(none)"
 """What stands for the first name of an empty list."""
@@ -56,6 +56,6 @@ def macro_f1(true: Sequence[str], said: Sequence[str], weight: Float64) -> float
     return float(np.mean(scores)) if scores else float("nan")
 
 
-def _mean(value: "np.ndarray[tuple[int], np.dtype[np.generic]]", weight: Float64) -> float:
+def _mean(value: Float64 | Mask, weight: Float64) -> float:
     total = float(weight.sum())
     return float((value * weight).sum() / total) if total > 0 else float("nan")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from teller_core.errors import FormatError
 from teller_core.lab.evaluation.metrics import Figure
 
-HEAD = "# Floors (where the last word is most: ceilings) that no change may undo. `teller lab eval` raises them, nobody lowers them."
+HEAD = "# Floors (where the last word is most: ceilings) that no change may undo: `teller lab eval` raises them, nobody else."
 DECIMALS = 4
 SLACK = 10.0**-DECIMALS / 2
 """Tables round to so many decimals."""

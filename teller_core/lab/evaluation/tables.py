@@ -28,7 +28,7 @@ TITLES: Mapping[str, str] = {
     "rank": "Ranks",
 }
 """By what keys begin with, in the order of the table."""
-WIDE = 30
+WIDE = 36
 LINE = re.compile(r"^(?P<key>[a-z_0-9]+\.[a-z_0-9.]+) +(?P<value>-?\d+\.\d{4})(?= |$)", re.MULTILINE)
 FEW = 8
 """Other causes that the table of confusion has columns for; the rest stands together."""

@@ -45,7 +45,7 @@ def tuned(method: Method, episodes: Sequence[Episode], progress: Callable[[str],
 def spread(episodes: Sequence[Episode], most: int) -> list[Episode]:
     """At most so many of ``episodes``: the first of each life, then the second, in an order that does not follow their truth."""
     chance = np.random.default_rng(0)
-    order = chance.permutation(len(episodes)).tolist()
+    order = map(int, chance.permutation(len(episodes)))
     turn: dict[str, int] = {}
     places: list[tuple[int, int]] = []
     for at in order:

@@ -49,7 +49,7 @@ def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Copula:
     correlation = moment / np.outer(width, width)
     shrunk = (1 - options["shrink"]) * correlation + options["shrink"] * np.eye(len(columns))
     np.fill_diagonal(shrunk, 1.0)
-    return Copula(columns, scale, known, scores, np.linalg.inv(shrunk))
+    return Copula(columns, scale, known, scores, np.linalg.inv(shrunk).astype(np.float64))
 
 
 def score(model: Copula, seen: Seen) -> Float64:

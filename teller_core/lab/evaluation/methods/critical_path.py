@@ -33,7 +33,7 @@ def score(options: Options, seen: Seen) -> Float64:
     if not len(found.step):
         return out
     largest = -np.sort(-_value(found, options, seen), axis=1)[:, : int(options["top"])].sum(axis=1)
-    phase = [seen.steps.phase[step] for step in found.step.tolist()]
+    phase = [seen.steps.phase[int(step)] for step in found.step]
     out[found.step] = z_scores(np.log(np.maximum(largest, 0.0) + 1_000.0), phase, LEAST_WIDTH)
     return out
 

@@ -9,7 +9,7 @@ import numpy as np
 from teller_core.data.assessment import Assessment, StepExpectations
 from teller_core.data.capture import Capture
 from teller_core.data.report import WhyReport
-from teller_core.data.table import UNKNOWN, Float64, Int64, take
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, take
 from teller_core.judge.assess import SLOW_RESIDUAL, SLOW_SHARE
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.lab.evaluation.episode import Episode
@@ -77,10 +77,10 @@ def suspected(numbers: Assessment, steps: int) -> list[list[str]]:
     """The names of each step's suspected spans, what adds most first."""
     found = numbers.candidates
     names: list[list[str]] = [[] for _ in range(steps)]
-    for at in np.lexsort((-found.excess, found.step)).tolist():
-        mine = names[int(found.step[at])]
-        if found.name[at] not in mine:
-            mine.append(found.name[at])
+    for at in map(int, np.lexsort((-found.excess, found.step))):
+        mine, name = names[int(found.step[at])], found.name[at]
+        if name not in mine:
+            mine.append(name)
     return names
 
 
@@ -96,8 +96,8 @@ def late(capture: Capture, numbers: Assessment) -> list[list[int]]:
     return [list(dict.fromkeys([*_dearest(waited), *_dearest(own)])) for waited, own in zip(cost, spans, strict=True)]
 
 
-def _add(cost: list[dict[int, int]], step: Any, rank: Any, ns: Int64) -> None:
-    for at, who, much in zip(step.tolist(), rank.tolist(), ns.tolist(), strict=True):
+def _add(cost: list[dict[int, int]], step: Int32, rank: Int32, ns: Int64) -> None:
+    for at, who, much in zip(map(int, step), map(int, rank), map(int, ns), strict=True):
         cost[at][who] = cost[at].get(who, 0) + much
 
 

@@ -56,11 +56,12 @@ def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Paper:
     """Mixtures, the vocabulary and the head, all on the training side."""
     here = bool(options["here"])
     parts = [profiled(episode.seen) for episode in episodes]
-    families = {} if here else paper_candidates.learn([calls_of(part) for mine in parts for part in mine], seed)
+    calls = [] if here else [calls_of(part) for mine in parts for part in mine]
+    families = paper_candidates.learn(calls, seed)
     looked = [_looked(families, episode.seen, here=here, seed=seed) for episode in episodes]
     trees = [part.tree for mine in looked for part in mine]
-    few = some(np.arange(len(trees), dtype=np.float64), MOST_TREES, seed).astype(np.int64).tolist()
-    stream = reference.train(samples([trees[at] for at in few]), int(options["symbols"]))
+    few = some(np.arange(len(trees), dtype=np.float64), MOST_TREES, seed).astype(np.int64)
+    stream = reference.train(samples([trees[int(at)] for at in few]), int(options["symbols"]))
     value, label = _rows(episodes, looked, stream)
     scale = scale_of(value)
     head = logistic(scale(value), label, strength=STRENGTH) if len(set(label)) > 1 else None

@@ -50,9 +50,7 @@ def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Regressio
         return Regression([], None)
     loss = LOSSES[int(options["loss"])]
     leaves = int(options["leaves"])
-    return Regression(
-        columns, boosted_trees(value[:, columns], aimed, leaves=leaves, rate=0.05, loss=loss, seed=seed)
-    )
+    return Regression(columns, boosted_trees(value[:, columns], aimed, leaves=leaves, rate=0.05, loss=loss, seed=seed))
 
 
 def score(given: Regression, seen: Seen) -> Float64:

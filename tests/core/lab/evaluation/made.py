@@ -21,16 +21,19 @@ WINDOWS = 8
 
 def episode(life: int, kind: str, extra: float = 60.0, *, d_prime: float = 8.0, hard: bool = False) -> Episode:
     """A life's windows of ``WINDOW`` ms: in two of them every third step takes ``extra`` ms more for the reason ``kind``."""
-    chance = np.random.default_rng(life * 100 + len(kind))
+    first = list(CAUSES).index(kind) * WINDOWS  # one block of the life behind the other
+    chance = np.random.default_rng(life * 100 + first)
     asks = [
         Ask(window * WINDOW + 150.0 * at, prompt=int(chance.integers(30, 90)), output=int(chance.integers(25, 45)))
-        for window in range(WINDOWS)
+        for window in range(first, first + WINDOWS)
         for at in range(8)
     ]
-    struck = [window for window in range(WINDOWS) if window % 4 == 1 + life % 3]
+    struck = [window for window in range(first, first + WINDOWS) if window % 4 == 1 + life % 3]
     troubles = [Trouble(kind, w * WINDOW, (w + 1) * WINDOW, extra, every=3) for w in struck]
     capture, _ = serve(asks, troubles, tier=3)
-    return Episode(f"life-{life}", blinded(with_lines(capture, struck, kind)), _labels(capture, struck, kind, d_prime, hard))
+    return Episode(
+        f"life-{life}", blinded(with_lines(capture, struck, kind)), _labels(capture, struck, kind, d_prime, hard)
+    )
 
 
 def side(lives: Sequence[int]) -> list[Episode]:
@@ -40,11 +43,14 @@ def side(lives: Sequence[int]) -> list[Episode]:
 
 def with_lines(capture: Capture, struck: Sequence[int], kind: str) -> Capture:
     """A log line every half second, which in struck windows says more."""
-    times = np.arange(ZERO, ZERO + WINDOW * WINDOWS * MS, 500 * MS)
+    begin = int(capture.requests.client_start.min())
+    times = np.arange(begin, begin + WINDOW * WINDOWS * MS, 500 * MS)
     hit = [int((time - ZERO) // (WINDOW * MS)) in struck for time in times.tolist()]
     texts = [f"{kind} trouble after {at} ms" if each else f"all well {at}" for at, each in enumerate(hit)]
     count, zeros, none = len(times), np.zeros(len(times), np.int64), np.full(len(times), -1, np.int32)
-    lines = Lines(times, zeros, zeros, ["INFO"] * count, [""] * count, ["{}"] * count, texts, ["p"] * count, *[none] * 4)
+    lines = Lines(
+        times, zeros, zeros, ["INFO"] * count, [""] * count, ["{}"] * count, texts, ["p"] * count, *[none] * 4
+    )
     return replace(capture, lines=lines)
 
 
@@ -94,7 +100,7 @@ def profiled(life: int, slow: str = "aten::sdpa", ranks: int = 1) -> Episode:
         request_window=np.empty(0, np.int32),
         step=step,
         step_window=np.arange(60, dtype=np.int32) // 6,
-        operators={at: (slow,) for at in np.flatnonzero(step).tolist()},
+        operators=dict.fromkeys(np.flatnonzero(step).tolist(), (slow,)),
         fault="slow_operator",
         cause="host.slow_operator",
         severity="strong",

@@ -36,7 +36,9 @@ def test_the_expected_error_is_the_mean_gap_of_ten_parts(drawn: Drawn) -> None:
         mine = (sure >= part / 10) & ((sure < (part + 1) / 10) | (part == 9))
         if mine.any():
             share = weight[mine].sum()
-            total += share * abs(np.average(sure[mine], weights=weight[mine]) - np.average(right[mine], weights=weight[mine]))
+            total += share * abs(
+                np.average(sure[mine], weights=weight[mine]) - np.average(right[mine], weights=weight[mine])
+            )
     assert expected_error(sure, right, weight) == pytest.approx(total / weight.sum())
 
 

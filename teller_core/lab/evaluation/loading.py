@@ -1,0 +1,91 @@
+"""The benchmark's lives as episodes of the evaluation: the one place that knows both shapes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.table import Int32
+from teller_core.errors import InputError
+from teller_core.lab.benchmark import episodes as cut
+from teller_core.lab.benchmark import labels as told
+from teller_core.lab.benchmark.pack import Packed, capture_of, lives
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode, Int8, Labels
+from teller_core.lab.evaluation.running import Sides
+from teller_core.lab.evaluation.seen import blinded
+
+TRAIN, TEST = "train", "test"
+
+
+def sides(folder: Path, tier: int, progress: Callable[[str], None]) -> Sides:
+    """The lives that are packed in ``folder``, as recorded at ``tier``. Raises InputError where there are none."""
+    packed = lives(folder)
+    if not packed:
+        raise InputError(f"--lives {folder.name}", "no life is packed in it", "Build some: teller lab build")
+    found: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
+    for at, life in enumerate(packed, 1):
+        progress(f"life {at} of {len(packed)} at T{tier}")
+        side = str(life.about["side"])
+        for kind, episode in _episodes(life, tier, compositions=side == TEST):
+            found[kind or side].append(episode)
+    return Sides(found["train"], found["test"], found["struck"], found["healthy"], found["life"])
+
+
+def _episodes(life: Packed, tier: int, *, compositions: bool) -> Iterator[tuple[str, Episode]]:
+    """(composition, episode); the usual composition has no name."""
+    capture = capture_of(life, tier)
+    for each in cut.episodes(life, capture, tier):
+        yield "", episode_of(life, each)
+    if compositions:
+        for what in ("struck", "healthy", "life"):
+            for each in cut.composed(life, capture, tier, what):
+                yield what, episode_of(life, each)
+
+
+def episode_of(life: Packed, given: cut.Episode) -> Episode:
+    """``given`` as the evaluation has it. Windows are numbered over the whole life."""
+    begins = sorted(window.begin for block in life.blocks for window in block.windows)
+    number = np.array([begins.index(one.window.begin) for one in given.windows] + [-1], dtype=np.int32)
+    labels, truth = given.labels, given.truth
+    calm = [one.window for one in given.windows if one.strike is None]
+    made = Labels(
+        request=_requests(labels),
+        hard=labels.request == told.HARD_NEGATIVE,
+        request_window=_numbered(labels.request_window, number),
+        step=_steps(labels),
+        step_window=_numbered(labels.step_window, number),
+        operators={at: names for at, names in enumerate(labels.operators) if names},
+        ranks={at: ranks[0] for at, ranks in enumerate(labels.ranks) if ranks},
+        fault="" if truth is None else truth.fault,
+        cause="" if truth is None else truth.cause or "",
+        severity="" if truth is None else truth.severity,
+        d_prime=given.d_prime,
+        healthy_ns=sum(window.end - window.begin for window in calm),
+    )
+    return Episode(life.name, blinded(given.capture), made, about_of(life))
+
+
+def about_of(life: Packed) -> dict[str, str]:
+    """What the life was, as text: its side, and of what is known its engine, its model, its load."""
+    kind: Mapping[str, Any] = life.about.get("kind", {})
+    flat = {**kind, **life.about}
+    return {name: str(flat[name]) for name in ("side", "engine", "model", "load", "ranks", "cache") if name in flat}
+
+
+def _requests(labels: told.Labels) -> list[str]:
+    judged = labels.request.tolist()
+    return [
+        cause if label == told.STRUCK else NOT_JUDGED if label == told.NOT_JUDGED else HEALTHY
+        for label, cause in zip(judged, labels.cause, strict=True)
+    ]
+
+
+def _steps(labels: told.Labels) -> Int8:
+    """1 abnormal, 0 healthy, -1 not judged."""
+    step = labels.step
+    return np.where(step == told.STRUCK, 1, np.where(step == told.NOT_JUDGED, -1, 0)).astype(np.int8)
+
+
+def _numbered(window: Int32, number: Sequence[int] | Int32) -> Int32:
+    return np.asarray(number, dtype=np.int32)[window]

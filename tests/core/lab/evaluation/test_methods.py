@@ -1,0 +1,147 @@
+"""Every method has one shape, sees no truth, and finds in made services what was put into them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from teller_core.data.records import FileRead
+from teller_core.lab.evaluation.cause_map import steps_of
+from teller_core.lab.evaluation.causes import balanced, named, top
+from teller_core.lab.evaluation.detection import at_prior, average_precision, ranked
+from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.method import BUDGET, Judged, Method
+from teller_core.lab.evaluation.methods import METHODS, method
+from teller_core.lab.evaluation.methods.logs import template
+from teller_core.lab.evaluation.ranking import accuracy_at, place
+from teller_core.lab.evaluation.rows import Rows, rows_of
+from teller_core.lab.evaluation.seen import blinded
+from tests.core.lab.evaluation.made import CAUSES, episode, profiled, side
+
+pytest.importorskip("sklearn", reason="needs the lab extra")
+
+OF_STEPS = ("ours", "numbers", "zscore", "quantile", "forest", "kde", "copula", "regression", "logs")
+OF_OPERATORS = ("ours", "numbers", "zscore", "regression", "path", "paper")
+
+
+@cache
+def judged(name: str) -> tuple[list[Episode], list[Judged]]:
+    """What a method says of lives that it was not trained on."""
+    return _run(METHODS[name], side([0, 1, 2]), side([3, 4]))
+
+
+@cache
+def of_profiles(name: str) -> tuple[list[Episode], list[Judged]]:
+    return _run(METHODS[name], [profiled(0), profiled(1)], [profiled(2)])
+
+
+def _run(one: Method, train: Sequence[Episode], test: Sequence[Episode]) -> tuple[list[Episode], list[Judged]]:
+    learned = one.train(train, one.grid[-1], 0)
+    return list(test), [one.judge(learned, each.seen) for each in test]
+
+
+def rows(found: tuple[list[Episode], list[Judged]]) -> Rows:
+    return rows_of(*found)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_says_one_thing_of_each_step_and_request(name: str) -> None:
+    one = METHODS[name]
+    assert one.name == name and one.about and 1 <= len(one.grid) <= BUDGET
+    for each, said in zip(*judged(name), strict=True):
+        each.labels.check(each.seen.capture)
+        said.check(each.seen.capture)
+
+
+@pytest.mark.parametrize("name", OF_STEPS)
+def test_a_method_ranks_the_steps_that_something_struck_before_the_others(name: str) -> None:
+    steps = rows(judged(name)).steps
+    weight = at_prior(steps.label, np.ones(len(steps.label)), 0.1)
+    blind = average_precision(ranked(steps.label, np.zeros(len(steps.label))), weight)
+    assert blind == pytest.approx(0.1)
+    least = 0.5 if name == "logs" else 0.9  # lines are of a window, not of a step
+    assert average_precision(ranked(steps.label, steps.score), weight) >= least
+
+
+@pytest.mark.parametrize("name", ["ours", *OF_STEPS[1:]])
+def test_a_method_names_the_cause_of_most_requests_and_none_of_healthy_ones(name: str) -> None:
+    requests = rows(judged(name)).requests
+    given = named(requests.truth, requests.claims)
+    assert top(given, np.ones(len(requests.truth)), 1) >= 0.9
+    assert balanced(given, np.ones(len(requests.truth))) >= 0.9
+
+
+@pytest.mark.parametrize("name", OF_OPERATORS)
+def test_a_method_that_localizes_names_the_slow_operator(name: str) -> None:
+    operators = rows(of_profiles(name)).operators
+    pairs = zip(operators.named, operators.right, strict=True)
+    places = np.array([place(mine, right) for mine, right in pairs], dtype=np.int32)
+    assert accuracy_at(places, np.ones(len(places)), 1) >= 0.9
+
+
+def test_the_paper_cannot_tell_of_steps_without_a_profile() -> None:
+    assert all(np.isnan(said.step_score).all() for said in judged("paper")[1])
+    (said,) = of_profiles("paper")[1]
+    assert not np.isnan(said.step_score).any()
+
+
+def test_rules_alone_suspect_no_span_and_expect_nothing() -> None:
+    for said in (*judged("rules")[1], *of_profiles("rules")[1]):
+        assert np.isnan(said.step_score).all() and not any(said.operators)
+
+
+def test_the_difference_between_ranks_needs_two_of_them() -> None:
+    one, two = profiled(0), profiled(1, ranks=2)
+    _, (alone, both) = _run(METHODS["cross_rank"], [one], [one, two])
+    assert np.isnan(alone.step_score).all() and not any(alone.ranks)
+    assert not np.isnan(both.step_score).any() and {len(mine) for mine in both.ranks} == {2}
+
+
+def test_what_a_method_says_does_not_hang_on_names_or_labels() -> None:
+    one = episode(3, "gc")
+    renamed = replace(
+        one.seen.capture, id="gc_pause", name="gc_pause-strong", files=[FileRead("gc_pause.log", "vllm_log", 1)]
+    )
+    assert blinded(renamed).capture.id == one.seen.capture.id
+    assert [file.name for file in blinded(renamed).capture.files] == ["file-0"]
+    for name in ("ours", "logs"):
+        learned = METHODS[name].train(side([0, 1]), METHODS[name].grid[0], 0)
+        first, again = (METHODS[name].judge(learned, seen) for seen in (one.seen, blinded(renamed)))
+        assert first.causes == again.causes and np.array_equal(first.step_score, again.step_score, equal_nan=True)
+
+
+def test_the_same_seed_gives_the_same_answers() -> None:
+    one = METHODS["forest"]
+    train, test = side([0, 1]), episode(2, "disk")
+    first, again = (one.judge(one.train(train, one.grid[0], 5), test.seen) for _ in range(2))
+    assert np.array_equal(first.step_score, again.step_score)
+
+
+def test_lines_of_one_template_differ_in_their_values_alone() -> None:
+    assert template("", "Preempted 3f9a77c02b after 12.5 ms at 0x7f00") == template(
+        "", "Preempted 00aa17c02b after 9 ms at 0x1"
+    )
+    assert template("vllm.preempted", "anything") == "vllm.preempted"
+
+
+def test_requests_of_which_no_step_is_known_have_those_that_ran_meanwhile() -> None:
+    seen = episode(0, "gc").seen
+    nobody = replace(
+        seen.capture,
+        participation=replace(
+            seen.capture.participation,
+            **{name: column[:0] for name, column in vars(seen.capture.participation).items()},
+        ),
+    )
+    told, guessed = steps_of(seen), steps_of(blinded(nobody))
+    assert all(set(a.tolist()) <= set(b.tolist()) for a, b in zip(told, guessed, strict=True))
+
+
+def test_a_method_that_is_not_there_is_refused() -> None:
+    from teller_core.errors import UnknownName
+
+    with pytest.raises(UnknownName, match="none of ours"):
+        method("oracle")
+    assert set(CAUSES.values()) <= {claim.cause for said in judged("ours")[1] for mine in said.causes for claim in mine}

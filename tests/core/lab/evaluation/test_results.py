@@ -1,0 +1,136 @@
+"""Options are chosen by lives on the training side, tables can be read again, and the ratchet only rises."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from teller_core.errors import FormatError, InputError
+from teller_core.lab.evaluation import ratchet
+from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.method import Judged, Method, Options, nothing
+from teller_core.lab.evaluation.metrics import Figure
+from teller_core.lab.evaluation.ratchet import Floor, Key, raised, read, undone, written
+from teller_core.lab.evaluation.results import floors, told
+from teller_core.lab.evaluation.running import Sides, evaluated, left_out
+from teller_core.lab.evaluation.seen import Seen
+from teller_core.lab.evaluation.tables import left_out_lines, table, values
+from teller_core.lab.evaluation.tuning import folds, spread, tuned
+from tests.core.lab.evaluation.made import side
+
+RESULTS = Path(__file__).parents[3] / "lab" / "results"
+seen_in_training: list[frozenset[str]] = []
+
+
+def _train(episodes: Sequence[Episode], options: Options, seed: int) -> Options:
+    seen_in_training.append(frozenset(each.life for each in episodes))
+    return options
+
+
+def _judge(options: Options, seen: Seen) -> Judged:
+    """Good steps where the option says so."""
+    took = seen.steps.took.astype(np.float64)
+    return replace(nothing(seen.capture), step_score=took if options["good"] else -took)
+
+
+STUB = Method("stub", "a method whose options matter", _train, _judge, ({"good": 0}, {"good": 1}))
+
+
+def quiet(text: str) -> None:
+    """Nobody looks."""
+
+
+def test_the_better_options_win_and_every_try_is_logged() -> None:
+    choice = tuned(STUB, side(range(4)), quiet)
+    assert choice.options == {"good": 1}
+    assert [line.partition(":")[0] for line in choice.log] == ["good 0", "good 1"]
+    assert all(line.count(",") == 2 for line in choice.log)
+
+
+def test_no_life_is_on_both_sides_of_a_fold() -> None:
+    lives = ["b", "a", "c", "a", "b", "d"]
+    parts = folds(lives)
+    assert sorted(life for part in parts for life in part) == ["a", "b", "c", "d"] and len(parts) == 3
+    seen_in_training.clear()
+    tuned(STUB, side(range(4)), quiet)
+    everything = {f"life-{at}" for at in range(4)}
+    assert all(mine < everything for mine in seen_in_training) and folds(["a", "a"]) == []
+
+
+def test_options_are_chosen_on_all_lives_where_there_are_too_many_episodes() -> None:
+    episodes = side(range(5))
+    some = spread(episodes, 7)
+    assert len(some) == 7 and {each.life for each in some} == {each.life for each in episodes}
+    assert spread(episodes, 100) == episodes
+
+
+def test_a_life_on_both_sides_is_refused() -> None:
+    with pytest.raises(InputError, match="1 stand on both sides"):
+        evaluated(STUB, Sides(side([0, 1]), side([1, 2])), quiet)
+    with pytest.raises(InputError, match="a side has none"):
+        evaluated(STUB, Sides([], side([1])), quiet)
+
+
+def test_a_table_says_all_and_is_read_again_to_the_last_digit() -> None:
+    test = side(range(4, 11))
+    done = evaluated(STUB, Sides(side(range(4)), test, all_faulty=test, healthy=test, whole=test), quiet)
+    text = table(done, 3)
+    assert text.startswith("stub at T3: a method whose options matter\nTest side: 7 lives, 21 episodes, ")
+    assert text.endswith("\n") and not any(line != line.rstrip() for line in text.splitlines())
+    again = values(text)
+    told_figures = {figure.key: figure.value for figure in done.figures if not np.isnan(figure.value)}
+    assert again == pytest.approx(told_figures, abs=1e-4) and "step.f1_at_43" in again
+    for key in ("all_faulty.called_normal", "healthy_alone.alarms_an_hour", "request_whole_life.top_1"):
+        assert key in again
+    assert "good 1: " in text and "(no fault)" in text and "host.io_stall" in text
+
+
+def test_what_was_never_trained_on_is_judged_apart() -> None:
+    episodes = [replace(each, about={"side": "train" if each.life < "life-4" else "test"}) for each in side(range(8))]
+    found = left_out(STUB, episodes, lambda each: each.labels.cause, quiet)
+    assert list(found) == ["host.cpu_starvation", "host.gc_pause", "host.io_stall"]
+    assert all(set(done.rows.requests.truth) <= {"", cause} for cause, done in found.items())
+    assert len(left_out_lines(found, "cause")) == 5
+
+
+def test_floors_rise_and_never_fall() -> None:
+    def figure(key: str, value: float, better: int) -> Figure:
+        return Figure(key, value, value, value, 40, better)
+
+    known = raised(
+        {}, "ours", 4, [figure("request.top_1", 0.7, 1), figure("certainty.ece", 0.2, -1), figure("x.y", 1, 0)]
+    )
+    assert known == {
+        Key("ours", 4, "request.top_1"): Floor(0.7, 1),
+        Key("ours", 4, "certainty.ece"): Floor(0.2, -1),
+    }
+    worse = [figure("request.top_1", 0.6, 1), figure("certainty.ece", 0.3, -1)]
+    assert raised(known, "ours", 4, worse) == known
+    better = raised(known, "ours", 4, [figure("request.top_1", 0.8, 1), figure("certainty.ece", 0.1, -1)])
+    assert [floor.value for floor in better.values()] == [0.8, 0.1]
+    assert read(written(better)) == better
+
+
+def test_a_floor_that_is_not_reached_or_not_said_any_more_is_told() -> None:
+    known = {Key("ours", 4, "a.b"): Floor(0.7, 1), Key("ours", 4, "c.d"): Floor(2.0, -1)}
+    assert undone(known, {Key("ours", 4, "a.b"): 0.70004, Key("ours", 4, "c.d"): 1.0}) == []
+    assert undone(known, {Key("ours", 4, "a.b"): 0.69}) == [
+        "ours T4 a.b: it was 0.7000 and is 0.6900",
+        "ours T4 c.d: it was 2.0000 and is not said any more",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["ours T4 a.b", "ours 4 a.b 0.1 least", "ours T4 a.b much least", "ours T4 a.b 0.1 more"]
+)
+def test_a_broken_ratchet_is_refused(line: str) -> None:
+    with pytest.raises(FormatError, match="a line of it is no floor"):
+        ratchet.read(line)
+
+
+def test_the_tables_that_are_kept_reach_every_floor() -> None:
+    if not RESULTS.exists():
+        pytest.skip("no results are kept yet")
+    assert undone(floors(RESULTS), told(RESULTS)) == []
