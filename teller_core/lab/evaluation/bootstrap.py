@@ -1,6 +1,6 @@
 """Intervals by life: what one start of a server shares is drawn together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,21 +21,32 @@ class Interval(NamedTuple):
 
 
 def by_life(figure: Callable[[Float64], float], life: Int32, *, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """``figure`` (of one weight a row) and its percentile bootstrap over lives (Davison and Hinkley 1997, 3.8).
+    """``figure`` (of one weight a row) and its interval: :func:`all_by_life` of one figure."""
+    return all_by_life(lambda weight: [figure(weight)], life, draws=draws, seed=seed)[0]
 
-    ``life`` int32 a row. Draws in which the figure cannot be said are left out; no interval below 3 lives.
+
+def all_by_life(
+    figures: Callable[[Float64], Sequence[float]], life: Int32, *, draws: int = DRAWS, seed: int = 0
+) -> list[Interval]:
+    """``figures`` (of one weight a row) and their percentile bootstrap over lives (Davison and Hinkley 1997, 3.8).
+
+    ``life`` int32 a row. Draws in which a figure cannot be said are left out of it; no interval below 3 lives.
     """
-    value = figure(np.ones(len(life)))
+    value = np.array(figures(np.ones(len(life))), dtype=np.float64)
     lives, at = np.unique(life, return_inverse=True)
-    if len(lives) < LEAST_LIVES or np.isnan(value):
-        return Interval(value, float("nan"), float("nan"))
+    if len(lives) < LEAST_LIVES or np.isnan(value).all():
+        return [Interval(each, float("nan"), float("nan")) for each in map(float, value)]
     chance = np.random.default_rng(seed)
-    drawn = np.full(draws, np.nan)
+    drawn = np.full((draws, len(value)), np.nan)
     for turn in range(draws):
         times = np.bincount(chance.integers(0, len(lives), len(lives)), minlength=len(lives)).astype(np.float64)
-        drawn[turn] = figure(times[at])
+        drawn[turn] = figures(times[at])
+    return [_interval(float(each), drawn[:, column]) for column, each in enumerate(value)]
+
+
+def _interval(value: float, drawn: Float64) -> Interval:
     known = drawn[~np.isnan(drawn)]
-    if not len(known):
+    if np.isnan(value) or not len(known):
         return Interval(value, float("nan"), float("nan"))
     low, high = np.percentile(known, (2.5, 97.5))
     return Interval(value, float(low), float(high))

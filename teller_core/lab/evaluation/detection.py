@@ -77,16 +77,56 @@ def average_precision(given: Ranked, weight: Float64) -> float:
     return float(np.sum(np.diff(hit, prepend=0.0) * precision) / hit[-1])
 
 
-def recall_at(given: Ranked, weight: Float64, rate: float) -> float:
-    """The largest recall of a threshold that flags at most ``rate`` of the healthy steps; NaN without steps of both kinds."""
+class Curve(NamedTuple):
+    """At each threshold, the highest first: float64 shares of the abnormal steps (``recall``) and of the healthy ones (``alarm``)
+    that are flagged. Priors change neither. Empty without steps of both kinds.
+    """
+
+    recall: Float64
+    alarm: Float64
+
+
+def curve(given: Ranked, weight: Float64) -> Curve:
+    """The curve of a score."""
     hit, flagged = _cumulated(given, weight)
-    if not len(hit):
+    missed = flagged - hit
+    if not len(hit) or not (hit[-1] > 0 and missed[-1] > 0):
+        return Curve(np.empty(0), np.empty(0))
+    return Curve(hit / hit[-1], missed / missed[-1])
+
+
+def curve_of_flags(label: Mask, flag: Mask, weight: Float64) -> Curve:
+    """The one threshold of flags."""
+    abnormal, healthy = float(weight[label].sum()), float(weight[~label].sum())
+    if not (abnormal > 0 and healthy > 0):
+        return Curve(np.empty(0), np.empty(0))
+    hit, false = float(weight[label & flag].sum()), float(weight[~label & flag].sum())
+    return Curve(np.array([hit / abnormal]), np.array([false / healthy]))
+
+
+def detected_at(given: Curve, prior: float) -> Detected:
+    """:func:`detected` of the one threshold of ``given``, at a prior."""
+    if not len(given.recall):
+        return Detected(float("nan"), float("nan"), float("nan"))
+    hit, false = prior * float(given.recall[0]), (1 - prior) * float(given.alarm[0])
+    precision = hit / (hit + false) if hit + false > 0 else float("nan")
+    return Detected(precision, float(given.recall[0]), 2 * hit / (hit + false + prior))
+
+
+def area_at(given: Curve, prior: float) -> float:
+    """:func:`average_precision` at a prior."""
+    if not len(given.recall):
         return float("nan")
-    alarm = flagged - hit
-    if not (hit[-1] > 0 and alarm[-1] > 0):
+    hit, false = prior * given.recall, (1 - prior) * given.alarm
+    precision = np.divide(hit, hit + false, out=np.zeros(len(hit)), where=hit + false > 0)
+    return float(np.sum(np.diff(given.recall, prepend=0.0) * precision))
+
+
+def recall_within(given: Curve, rate: float) -> float:
+    """The largest recall of a threshold that flags at most ``rate`` of the healthy steps; NaN without steps of both kinds."""
+    if not len(given.recall):
         return float("nan")
-    allowed = alarm <= rate * alarm[-1] * (1 + 1e-12)  # sums of weights are true to the last bits only
-    return float(np.max(hit[allowed], initial=0.0) / hit[-1])
+    return float(np.max(given.recall[given.alarm <= rate * (1 + 1e-12)], initial=0.0))
 
 
 def _cumulated(given: Ranked, weight: Float64) -> tuple[Float64, Float64]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from teller_core.data.table import Float64, Int32, Mask, take
 from teller_core.lab.evaluation import calibration, causes, detection, ranking
-from teller_core.lab.evaluation.bootstrap import by_life
+from teller_core.lab.evaluation.bootstrap import Interval, all_by_life, by_life
 from teller_core.lab.evaluation.causes import Named
 from teller_core.lab.evaluation.method import CANNOT, CAUSE
 from teller_core.lab.evaluation.rows import NameRows, RequestRows, Rows, StepRows, distinct_windows
@@ -162,32 +162,40 @@ def of_certainty(rows: RequestRows) -> list[Figure]:
 
 def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
     """Precision, recall, F1 and the area under precision and recall at every prior, and recall at low false-positive rates."""
-    windows, healthy, lives = rows.window[rows.label], distinct_healthy(rows), len(np.unique(rows.life[~rows.label]))
     order = detection.ranked(rows.label, rows.score)
-    found: list[Figure] = []
 
-    def say(name: str, figure: Callable[[Float64], float], why: str) -> None:
-        found.append(_figure(f"{prefix}.{name}", figure, rows.life, windows, 1, why=why, draws=DRAWS_OF_STEPS))
+    def all_of_it(weight: Float64) -> list[float]:
+        flags, scores = detection.curve_of_flags(rows.label, rows.flag, weight), detection.curve(order, weight)
+        found: list[float] = []
+        for prior in detection.PRIORS:
+            found += [*detection.detected_at(flags, prior), detection.area_at(scores, prior)]
+        return found + [detection.recall_within(scores, rate) for rate in detection.RATES]
 
+    names, reasons = _of_steps(rows)
+    windows = distinct_windows(rows.window[rows.label])
+    if windows < LEAST_POSITIVES:
+        return [_unsaid(f"{prefix}.{name}", windows, 1) for name in names]
+    found = all_by_life(all_of_it, rows.life, draws=DRAWS_OF_STEPS)
+    return [
+        _unsaid(f"{prefix}.{name}", windows, 1, why) if why else _said(f"{prefix}.{name}", each, windows, 1)
+        for name, why, each in zip(names, reasons, found, strict=True)
+    ]
+
+
+def _of_steps(rows: StepRows) -> tuple[list[str], list[str]]:
+    """The names of the figures, and why each is not said, empty where it is."""
+    healthy, lives = distinct_healthy(rows), len(np.unique(rows.life[~rows.label]))
+    names: list[str] = []
+    reasons: list[str] = []
     for prior in detection.PRIORS:
         few = prior < LOW_PRIOR and (healthy < LEAST_HEALTHY or lives < LEAST_LIVES)
-        why = f"{healthy:,} healthy steps of {lives} lives" if few else ""
-        at = f"{100 * prior:g}"
-
-        def weighed(weight: Float64, prior: float = prior) -> Float64:
-            return detection.at_prior(rows.label, weight, prior)
-
-        for place, name in enumerate(detection.Detected._fields):
-            say(
-                f"{name}_at_{at}",
-                lambda w, place=place, weighed=weighed: detection.detected(rows.label, rows.flag, weighed(w))[place],
-                why,
-            )
-        say(f"pr_auc_at_{at}", lambda w, weighed=weighed: detection.average_precision(order, weighed(w)), why)
+        for name in (*detection.Detected._fields, "pr_auc"):
+            names.append(f"{name}_at_{100 * prior:g}")
+            reasons.append(f"{healthy:,} healthy steps of {lives} lives" if few else "")
     for rate in detection.RATES:
-        why = f"{healthy:,} healthy steps" if healthy < ALLOWED / rate else ""
-        say(f"recall_at_fpr_{100 * rate:g}", lambda w, rate=rate: detection.recall_at(order, w, rate), why)
-    return found
+        names.append(f"recall_at_fpr_{100 * rate:g}")
+        reasons.append(f"{healthy:,} healthy steps" if healthy < ALLOWED / rate else "")
+    return names, reasons
 
 
 def felt(rows: StepRows) -> StepRows:
@@ -253,13 +261,18 @@ def _figure(
     window: Int32,
     better: int,
     *,
-    why: str = "",
     draws: int = 1000,
 ) -> Figure:
     """``window``: of each row that is to be found."""
-    positives = distinct_windows(window)
-    reason = why or (f"{positives} windows" if positives < LEAST_POSITIVES else "")
-    if reason:
-        return Figure(key, float("nan"), float("nan"), float("nan"), positives, better, reason)
-    found = by_life(figure, life, draws=draws)
-    return Figure(key, *found, positives, better, "" if not np.isnan(found.value) else "nothing to divide by")
+    windows = distinct_windows(window)
+    if windows < LEAST_POSITIVES:
+        return _unsaid(key, windows, better)
+    return _said(key, by_life(figure, life, draws=draws), windows, better)
+
+
+def _said(key: str, found: Interval, windows: int, better: int) -> Figure:
+    return Figure(key, *found, windows, better, "nothing to divide by" if np.isnan(found.value) else "")
+
+
+def _unsaid(key: str, windows: int, better: int, why: str = "") -> Figure:
+    return Figure(key, float("nan"), float("nan"), float("nan"), windows, better, why or f"{windows} windows")

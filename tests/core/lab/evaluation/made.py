@@ -2,37 +2,64 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from teller_core.data.capture import Capture
 from teller_core.data.steps import Lines
+from teller_core.data.table import UNKNOWN
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode, Labels
 from teller_core.lab.evaluation.seen import blinded
 from tests.core.judge.service import Work, service
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 CAUSES = {"gc": "host.gc_pause", "starved": "host.cpu_starvation", "disk": "host.io_stall"}
 """By the simulated trouble."""
-WINDOW = 2000
+WINDOW = 1500
 """ms; every fourth is struck."""
 WINDOWS = 8
 
 
+@cache
 def episode(life: int, kind: str, extra: float = 60.0, *, d_prime: float = 8.0, hard: bool = False) -> Episode:
     """A life's windows of ``WINDOW`` ms: in two of them every third step takes ``extra`` ms more for the reason ``kind``."""
     first = list(CAUSES).index(kind) * WINDOWS  # one block of the life behind the other
     chance = np.random.default_rng(life * 100 + first)
     asks = [
-        Ask(window * WINDOW + 150.0 * at, prompt=int(chance.integers(30, 90)), output=int(chance.integers(25, 45)))
-        for window in range(first, first + WINDOWS)
-        for at in range(8)
+        Ask(window * WINDOW + 150.0 * at, prompt=int(chance.integers(30, 90)), output=int(chance.integers(12, 20)))
+        for window in range(WINDOWS)
+        for at in range(6)
     ]
-    struck = [window for window in range(first, first + WINDOWS) if window % 4 == 1 + life % 3]
+    struck = [window for window in range(WINDOWS) if window % 4 == 1 + life % 3]
     troubles = [Trouble(kind, w * WINDOW, (w + 1) * WINDOW, extra, every=3) for w in struck]
-    capture, _ = serve(asks, troubles, tier=3)
+    capture = moved(serve(asks, troubles, tier=3)[0], first * WINDOW * MS)
+    struck = [first + window for window in struck]
     return Episode(
         f"life-{life}", blinded(with_lines(capture, struck, kind)), _labels(capture, struck, kind, d_prime, hard)
+    )
+
+
+def moved(capture: Capture, by: int) -> Capture:
+    """``capture`` so many ns later."""
+
+    def later(table: "DataclassInstance", *names: str) -> Any:
+        columns = {name: getattr(table, name) for name in names}
+        return replace(table, **{name: np.where(c != UNKNOWN, c + by, UNKNOWN) for name, c in columns.items()})
+
+    times = ("client_start", "received", "queued", "scheduled", "first_token", "last_token", "finished")
+    return replace(
+        capture,
+        steps=later(capture.steps, "scheduled", "launched", "finished", "delivered"),
+        work=later(capture.work, "start", "stop"),
+        requests=later(capture.requests, *times, "client_first", "client_end", "itl_max_at"),
+        tokens=later(capture.tokens, "time"),
+        pauses=later(capture.pauses, "start"),
+        samples=later(capture.samples, "start", "stop"),
     )
 
 
@@ -80,6 +107,7 @@ def _labels(capture: Capture, struck: Sequence[int], kind: str, d_prime: float, 
     )
 
 
+@cache
 def profiled(life: int, slow: str = "aten::sdpa", ranks: int = 1) -> Episode:
     """Profiled steps without requests; in every sixth one operator is slow."""
     chance = np.random.default_rng(life)

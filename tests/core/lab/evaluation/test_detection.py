@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.lab.evaluation.detection import at_prior, average_precision, detected, ranked, recall_at
+from teller_core.lab.evaluation.detection import (
+    area_at,
+    at_prior,
+    average_precision,
+    curve,
+    curve_of_flags,
+    detected,
+    detected_at,
+    ranked,
+    recall_within,
+)
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="needs the lab extra")
 
@@ -45,7 +55,7 @@ def test_recall_at_a_false_positive_rate_is_read_off_the_curve_of_scikit_learn(d
     rates, recalls, _ = sklearn_metrics.roc_curve(label, score, sample_weight=weight, drop_intermediate=False)
     if np.any(np.isclose(rates, rate, rtol=1e-9, atol=0) & (rates != 0)):
         return  # to the last bit, either side of the limit may be right
-    assert recall_at(ranked(label, score), weight, rate) == pytest.approx(recalls[rates <= rate].max())
+    assert recall_within(curve(ranked(label, score), weight), rate) == pytest.approx(recalls[rates <= rate].max())
 
 
 @given(rows, st.sampled_from([0.43, 0.1, 0.01, 0.001]))
@@ -60,16 +70,26 @@ def test_a_prior_is_what_repeating_the_healthy_steps_would_make_it(drawn: Rows, 
     assert average_precision(order, weight) == pytest.approx(average_precision(order, repeated))
 
 
+@given(rows, st.sampled_from([0.43, 0.1, 0.001]))
+def test_figures_read_off_curves_are_those_of_weighed_steps(drawn: Rows, prior: float) -> None:
+    label, score, flag, weight = columns(drawn)
+    weighed = at_prior(label, weight, prior)
+    found = detected_at(curve_of_flags(label, flag, weight), prior)
+    assert found == pytest.approx(detected(label, flag, weighed), nan_ok=True)
+    order = ranked(label, score)
+    assert area_at(curve(order, weight), prior) == pytest.approx(average_precision(order, weighed))
+
+
 def test_a_step_of_which_a_method_cannot_tell_comes_last() -> None:
     label = np.array([True, False, True])
     order = ranked(label, np.array([np.nan, 0.0, 5.0]))
     assert average_precision(order, np.ones(3)) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
-    assert recall_at(order, np.ones(3), 0.0) == 0.5
+    assert recall_within(curve(order, np.ones(3)), 0.0) == 0.5
 
 
 @pytest.mark.parametrize("label", [[True, True], [False, False]])
 def test_without_steps_of_both_kinds_nothing_is_said(label: list[bool]) -> None:
     weight = at_prior(np.array(label), np.ones(2), 0.1)
     assert np.isnan(weight).all()
-    assert np.isnan(recall_at(ranked(np.array(label), np.zeros(2)), np.ones(2), 0.5))
+    assert np.isnan(recall_within(curve(ranked(np.array(label), np.zeros(2)), np.ones(2)), 0.5))
     assert np.isnan(average_precision(ranked(np.array([], dtype=bool), np.array([])), np.array([])))

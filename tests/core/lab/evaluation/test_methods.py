@@ -61,7 +61,8 @@ def test_a_method_ranks_the_steps_that_something_struck_before_the_others(name: 
     weight = at_prior(steps.label, np.ones(len(steps.label)), 0.1)
     blind = average_precision(ranked(steps.label, np.zeros(len(steps.label))), weight)
     assert blind == pytest.approx(0.1)
-    least = 0.5 if name == "logs" else 0.9  # lines are of a window, not of a step
+    # Lines are of a window, not of a step; a forest looks at one number at a time.
+    least = {"logs": 0.5, "forest": 0.7}.get(name, 0.9)
     assert average_precision(ranked(steps.label, steps.score), weight) >= least
 
 

@@ -57,7 +57,7 @@ def test_who_always_cries_is_told_by_what_it_costs() -> None:
     found = said(LIVES, crying)
     assert found["request.top_1"].value == pytest.approx(1 / 3, abs=0.03)
     assert found["request.healthy_unclaimed"].value == 0.0
-    # One alarm in each healthy window, and a window is two seconds.
+    # One alarm in each healthy window, of WINDOW each.
     assert found["healthy_beside.alarms_an_hour"].value == pytest.approx(3600 / (WINDOW / 1000))
 
 
@@ -95,7 +95,7 @@ def test_hard_negatives_count_by_themselves() -> None:
     assert said(hard, oracle)["request.hard_unclaimed"].value == 1.0
     found = said(hard, crying)
     assert found["request.hard_unclaimed"].value == 0.0
-    assert found["healthy_beside.alarms_an_hour"].value == pytest.approx(1800)
+    assert found["healthy_beside.alarms_an_hour"].value == pytest.approx(3600 / (WINDOW / 1000))
 
 
 def test_typical_is_a_miss_where_everybody_is_struck() -> None:
