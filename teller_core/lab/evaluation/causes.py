@@ -81,8 +81,8 @@ def macro_f1(given: Named, weight: Float64) -> float:
     table = confusion(given, weight)
     hit, truth, said = np.diag(table)[1:], table.sum(axis=1)[1:], table.sum(axis=0)[1:]
     there = truth > 0
-    scores: Float64 = 2 * hit[there] / (truth + said)[there]
-    return float(np.mean(scores)) if len(scores) else float("nan")
+    scores = list(map(float, 2 * hit[there] / (truth + said)[there]))
+    return sum(scores) / len(scores) if scores else float("nan")
 
 
 def balanced(given: Named, weight: Float64) -> float:
@@ -90,8 +90,8 @@ def balanced(given: Named, weight: Float64) -> float:
     table = confusion(given, weight)
     truth = table.sum(axis=1)
     there = truth > 0
-    shares: Float64 = np.diag(table)[there] / truth[there]
-    return float(np.mean(shares)) if len(shares) else float("nan")
+    shares = list(map(float, np.diag(table)[there] / truth[there]))
+    return sum(shares) / len(shares) if shares else float("nan")
 
 
 def look_alikes(given: Named, weight: Float64) -> Sequence[LookAlike]:

@@ -1,0 +1,106 @@
+"""Episodes of the benchmark become those of the evaluation, and the verb writes its tables beside the lives."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from teller_core.cli.lab import VERBS
+from teller_core.errors import InputError, UnknownName
+from teller_core.lab.benchmark.chosen import Chosen
+from teller_core.lab.benchmark.episodes import Episode as Cut
+from teller_core.lab.benchmark.labels import Labels as Told
+from teller_core.lab.benchmark.pack import Packed
+from teller_core.lab.blocks import BlockTruth, StrikeTruth, Window
+from teller_core.lab.evaluation import results
+from teller_core.lab.evaluation.loading import about_of, episode_of, sides
+from teller_core.lab.evaluation.ratchet import read, written
+from teller_core.lab.evaluation.running import Sides
+from tests.core.lab.evaluation.made import episode, side
+
+
+def made_window(strike: int, begin: int) -> Window:
+    fields: dict[str, Any] = dict.fromkeys(Window.__dataclass_fields__)
+    return Window(
+        **{**fields, "strike": strike, "begin": begin, "end": begin + 10, "requests": [], "others": [], "delays": []}
+    )
+
+
+def made_strike(cause: str | None) -> StrikeTruth:
+    fields: dict[str, Any] = dict.fromkeys(StrikeTruth.__dataclass_fields__)
+    return StrikeTruth(**{**fields, "fault": "some_fault", "cause": cause, "severity": "clear"})
+
+
+def test_labels_keep_what_they_say_and_windows_are_numbered_over_the_life(tmp_path: Path) -> None:
+    seen = episode(0, "gc").seen
+    requests, steps = len(seen.capture.requests.number), len(seen.capture.steps.engine)
+    windows = [made_window(-1, 100), made_window(0, 200), made_window(-1, 300)]
+    block = BlockTruth(block=0, bundle="b", windows=windows, strikes=[made_strike("host.gc_pause")], healthy_differ={})
+    life = Packed("a1", tmp_path, {"side": "test", "kind": {"engine": "vllm", "ranks": 2}, "load": "chat"}, [block])
+    told = Told(
+        request=np.resize(np.array([-1, 0, 1, 2], np.int8), requests),
+        cause=["host.gc_pause" if at % 4 == 2 else "" for at in range(requests)],
+        step=np.resize(np.array([-1, 0, 1], np.int8), steps),
+        operators=[("aten::mm",) if at == 5 else () for at in range(steps)],
+        ranks=[(0,) if at == 6 else () for at in range(steps)],
+        request_window=np.resize(np.array([0, 1, -1], np.int32), requests),
+        step_window=np.resize(np.array([1, -1], np.int32), steps),
+    )
+    chosen = [Chosen(block, windows[2]), Chosen(block, windows[1])]
+    found = episode_of(life, Cut("a1", 0, 0, block.strikes[0], 4.0, chosen, seen.capture, told))
+    labels = found.labels
+    labels.check(found.seen.capture)
+    assert labels.request[:4] == ["?", "", "host.gc_pause", ""] and labels.hard[:4].tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert labels.step[:3].tolist() == [-1, 0, 1]
+    assert labels.request_window[:3].tolist() == [2, 1, -1] and labels.step_window[:2].tolist() == [1, -1]
+    assert (labels.operators, labels.ranks) == ({5: ("aten::mm",)}, {6: 0})
+    assert (labels.fault, labels.severity, labels.d_prime, labels.healthy_ns) == ("some_fault", "clear", 4.0, 10)
+    assert found.about == about_of(life) == {"side": "test", "engine": "vllm", "ranks": "2", "load": "chat"}
+
+
+def test_a_folder_without_lives_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no life is packed in it"):
+        sides(tmp_path, 4, lambda text: None)
+
+
+def test_tables_are_written_and_the_ratchet_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = side(range(2, 9))
+    monkeypatch.setattr(results, "sides", lambda folder, tier, progress: Sides(side([0, 1]), test))
+    (text,) = results.evaluate("ours", tmp_path, [3], lambda text: None)
+    into = tmp_path / results.RESULTS
+    assert (into / "ours.T3.txt").read_text() == text
+    reached = results.floors(into)
+    assert {key.figure for key in reached} >= {"request.top_1", "step.f1_at_43", "certainty.ece"}
+    assert set(results.told(into)) >= set(reached)
+    higher = {
+        key: replace_value(floor, 2.0) if key.figure == "request.top_1" else floor for key, floor in reached.items()
+    }
+    (into / results.RATCHET).write_text(written(higher))
+    _, complaint = results.evaluate("ours", tmp_path, [3], lambda text: None)
+    assert complaint.startswith("Below what was reached before: ours T3 request.top_1: it was 2.0000")
+    assert read((into / results.RATCHET).read_text()) == higher
+
+
+def replace_value(floor: Any, value: float) -> Any:
+    return floor._replace(value=value)
+
+
+def test_a_table_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "oracle.T3.txt").write_text("oracle")
+    with pytest.raises(UnknownName, match="of no method"):
+        results.told(tmp_path)
+
+
+def test_the_verb_has_no_json(tmp_path: Path) -> None:
+    given = argparse.Namespace(action="eval", method="ours", lives=tmp_path, tier=4, json=True)
+    with pytest.raises(InputError, match="its tables are text"):
+        VERBS["lab"](given, lambda: None)
+    with pytest.raises(InputError, match="no life is packed"):
+        VERBS["lab"](argparse.Namespace(**{**vars(given), "json": False}), lambda: None)
