@@ -20,12 +20,13 @@ def open_window(
     most: int = MOST_RECORDS,
     *,
     steps: int | None = None,
+    at: int | None = None,
     whole: bool = False,
     shared: bool = False,
 ) -> None:
     """Ask every process with CUDA for its records of ``seconds`` from now, ``most`` a process.
 
-    ``steps``: end in each process after so many of its engine's, where a hook marks them.
+    ``steps``: end in each process after so many of its engine's, where a hook marks them. ``at``: open it then (Unix ns).
     ``whole``: one record for each replay of a CUDA graph, not one for each of its nodes; dangerous for graphs that were made
     before the window (a program on CUDA 13.0 died of it). ``shared``: go on where another client
     of CUPTI is known; it may lose its records to us. The file of a process is ``cupti-PID-N.bin``. What is asked is dropped
@@ -37,6 +38,7 @@ def open_window(
         *(["whole"] if whole else []),
         *(["shared"] if shared else []),
         *([f"steps={steps}"] if steps else []),
+        *([f"at={at}"] if at else []),
     ]
     hidden = cap / ".CUPTI"
     hidden.write_text(" ".join(words))

@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
   unsigned long long ms, most, steps; /* the first that is met ends the window; no steps: any number of them */
   int whole, shared;
+  uint64_t at; /* when it opens, Unix ns; 0 at once */
 } asked_t;
 
 /* Unix ns: when the window opened and closed, and when CUPTI was made to do what a program may feel. in_step: threads that were within

@@ -2,7 +2,7 @@
  * CUDA_INJECTION64_PATH, whatever the language of the program.
  *
  * Between windows CUPTI is not touched, so that torch's profiler or another client can have it. A window is asked for by
- * the file CUPTI in the capture's folder ("milliseconds max_records [whole] [shared] [steps=N]"), which a thread of ours looks at
+ * the file CUPTI in the capture's folder ("milliseconds max_records [whole] [shared] [steps=N] [at=NS]"), which a thread of ours looks at
  * ten times a second. CUPTI calls the buffer callbacks while it holds its own lock: they do no more than link a buffer into a
  * list. A writing thread copies the wanted fields of each record out, and only then may CUPTI have the buffer again; one
  * that CUPTI holds is never freed. Which fields: TELLER_INJECT_LAYOUT names a text that collect/cupti/layouts.py wrote.
@@ -48,6 +48,13 @@ static int still_asked(const char *path, const struct stat *was) {
   struct stat is;
   return !stat(path, &is) && is.st_ino == was->st_ino && is.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
          is.st_mtim.tv_sec == was->st_mtim.tv_sec;
+}
+
+/* Until the time at which every process opens the window. Whether it is still asked for then. */
+static int wait_for_opening(const asked_t *asked, const char *path, const struct stat *was) {
+  for (uint64_t now; (now = teller_now(CLOCK_REALTIME)) < asked->at; usleep(asked->at - now < 5000000 ? 500 : 5000))
+    if (!still_asked(path, was) || __atomic_load_n(&ending, __ATOMIC_ACQUIRE)) return 0;
+  return 1;
 }
 
 static const char *wait_for_end(const asked_t *asked, const char *path, const struct stat *was) {
@@ -161,16 +168,18 @@ static void *look_for_windows(void *nothing) {
     done = is;
     become(DECIDING);
     __atomic_store_n(&seen, written(&is), __ATOMIC_RELEASE);
-    char *text = read_text(path), kept[3][24] = {"", "", ""};
+    char *text = read_text(path), kept[4][32] = {"", "", "", ""};
     asked_t asked = {0};
-    int words = text ? sscanf(text, "%llu %llu %23s %23s %23s", &asked.ms, &asked.most, kept[0], kept[1], kept[2]) : 0;
+    int words = text ? sscanf(text, "%llu %llu %31s %31s %31s %31s", &asked.ms, &asked.most, kept[0], kept[1], kept[2], kept[3]) : 0;
     free(text);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
       asked.whole |= !strcmp(kept[i], "whole"), asked.shared |= !strcmp(kept[i], "shared");
       if (!strncmp(kept[i], "steps=", 6)) asked.steps = strtoull(kept[i] + 6, NULL, 10);
+      if (!strncmp(kept[i], "at=", 3)) asked.at = strtoull(kept[i] + 3, NULL, 10);
     }
     long long age = (long long)time(NULL) - is.st_mtim.tv_sec;
-    if (words >= 2 && asked.ms && asked.ms <= 3600000 && age * 1000 <= (long long)asked.ms + 1000) window(&asked, path, &is);
+    if (words >= 2 && asked.ms && asked.ms <= 3600000 && age * 1000 <= (long long)asked.ms + 1000 && wait_for_opening(&asked, path, &is))
+      window(&asked, path, &is);
     else become(REFUSED);
   }
   return NULL;

@@ -1,9 +1,9 @@
 """Windows of the torch profiler, asked for by a file, in processes that have imported torch.
 
 ``PROFILE`` in the capture's folder holds the longest time of the window in seconds, then ``steps=N``, ``events=N``,
-``reason=WORD``, ``shapes``, ``host``. Writing it opens a window, removing it closes it. Each window has a thread of its
-own, which waits for the first bound that is met: a counter around the engine's step wakes it, there only while a window
-is open.
+``at=NS``, ``reason=WORD``, ``shapes``, ``host``. Writing it opens a window, at once or at the Unix time ``at``; removing
+it closes it. Each window has a thread of its own, which waits for the first bound that is met: a counter around the
+engine's step wakes it, there only while a window is open.
 
 How many events there are is known only afterwards, from the size of the trace. So a window is taken in pieces: each is
 as long as the events that are left allow, at the rate seen before. Where the interpreter lock cannot be dropped while
@@ -44,6 +44,7 @@ SHORTEST_S = 0.02
 STALE_S = 60.0
 """A process that starts, or has torch, this long after the end of a window that was asked for does not open it."""
 ROOM_BYTES = 256 << 20
+LONGEST_AHEAD_S = 60.0
 JOIN_S = 10.0
 LOOK_S = 0.05
 _state = {"asked": None, "thread": None, "close": threading.Event(), "rate": EVENTS_A_SECOND, "hooked": False}
@@ -95,17 +96,31 @@ def _open(folder, path, asked):
         _state["hooked"] = True
     close = threading.Event()
     how.update(gpu=True, give_way=lambda: finish(folder))
-    work = (_window, folder, how, close) if of_library is None else (_beside_library, folder, how, close, of_library)
-    thread = threading.Thread(target=lambda: guarded("profile", *work), daemon=True)
+    thread = threading.Thread(target=lambda: guarded("profile", _due, folder, how, close, of_library), daemon=True)
     _state.update(thread=thread, close=close)
     thread.start()
 
 
+def _due(folder, how, close, of_library):
+    """The window, once it is the time at which every process of the service opens it."""
+    if how["at"] is not None:
+        close.wait(min(LONGEST_AHEAD_S, max(0.0, how["at"] / 1e9 - time.time())))
+        if close.is_set():
+            instant("profile_refused", reason="closed before it opened")
+            return
+        if of_library is None and _is_refused(folder):
+            return
+    if of_library is None:
+        _window(folder, how, close)
+    else:
+        _beside_library(folder, how, close, of_library)
+
+
 def _bounds(words):
-    how = {"seconds": float(words[0]) if words else 1.0, "steps": None, "events": None, "reason": "call"}
+    how = {"seconds": float(words[0]) if words else 1.0, "steps": None, "events": None, "at": None, "reason": "call"}
     for word in words[1:]:
         name, _, value = word.partition("=")
-        if name in ("steps", "events"):
+        if name in ("steps", "events", "at"):
             how[name] = int(value)
         elif name == "reason":
             how[name] = value
@@ -181,10 +196,10 @@ def _piece_events(left):
 def _piece(folder, how, counter, close, seconds):
     """Profile until a bound is met. Returns how many events there were, or None where the trace was lost."""
     start, before = time.time_ns(), counter.seen
-    restore = counter.install()
+    started = kineto.start(how["shapes"], how["gpu"], how["give_way"])
+    opened = time.monotonic_ns()
+    restore = counter.install()  # a step that began before is not whole, and not counted
     try:
-        started = kineto.start(how["shapes"], how["gpu"], how["give_way"])
-        opened = time.monotonic_ns()
         instant("profile_start", cost=time.time_ns() - start, reason=how["reason"])
         flush()  # whoever asked for the window may wait for it
         close.wait(seconds)

@@ -63,7 +63,7 @@ class Watch:
         self._tail = Tail(cap)
         self._watched = Watched()
         self._signaled = False
-        self._known: tuple[int, str] | None = asked_in(cap)
+        self._known = asked_in(cap)
         self._last: int | None = None
         self._count = 0
 
@@ -107,8 +107,8 @@ class Watch:
         if there is None or there == self._known:
             return []
         self._known = there
-        self._last, self._count = there[0], self._count + 1
-        return [Asked(there[0], there[1], "", self._plan.window)]
+        self._last, self._count = there.when, self._count + 1
+        return [there]
 
     def _learn(self, now: int) -> str | None:
         slow = None

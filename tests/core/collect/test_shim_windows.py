@@ -105,6 +105,63 @@ print(Worker.execute_model is before)
     assert abs(stop["events"] - len(names)) < 50
 
 
+def test_a_step_that_began_before_the_profiler_ran_is_not_counted(tmp_path: Path) -> None:
+    code = """
+import teller_shim_kineto
+from vllm.v1.worker.gpu_worker import Worker
+start = teller_shim_kineto.start
+def start_late(*args):
+    Worker().execute_model(7)
+    return start(*args)
+teller_shim_kineto.start = start_late
+ask("600 steps=2")
+until("profile_start")
+for _ in range(2):
+    Worker().execute_model(7)
+until("profile_stop")
+"""
+    done = _run(tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    (stop,) = _events(tmp_path, "profile_stop")
+    (names,) = _traces(tmp_path)
+    assert stop["steps"] == names.count("aten::add") == 2
+
+
+def test_processes_open_a_window_at_the_time_that_they_are_told(tmp_path: Path) -> None:
+    code = """
+at = time.time_ns() + 1_500_000_000
+if os.fork():
+    ask("600 at=%d" % at)
+while len(seen("profile_start")) < 2:
+    time.sleep(0.01)
+print(at)
+"""
+    done = _run(tmp_path, code)
+    at = int(done.stdout.split()[0])
+    late = [event["t"] - event["cost"] - at for event in _events(tmp_path, "profile_start")]
+    assert len(late) == 2
+    assert min(late) >= 0
+    assert (
+        max(late) < 240_000_000
+    )  # less than the turns at which processes look: whoever opens at once would differ by one
+
+
+def test_a_window_that_is_closed_before_its_time_never_opens(tmp_path: Path) -> None:
+    code = """
+ask("600 at=%d" % (time.time_ns() + 50_000_000_000))
+while teller_shim_profile._state["thread"] is None:
+    time.sleep(0.01)
+os.unlink(os.path.join(cap, "PROFILE"))
+until("profile_refused")
+ask("600")
+until("profile_start")
+"""
+    done = _run(tmp_path, code, first="import torch\nimport teller_shim_profile\n")
+    assert done.returncode == 0, done.stderr
+    assert [event["reason"] for event in _events(tmp_path, "profile_refused")] == ["closed before it opened"]
+    assert len(_events(tmp_path, "profile_start")) == 1
+
+
 def test_a_window_ends_after_about_so_many_events(tmp_path: Path) -> None:
     code = """
 while sum(stop["events"] for stop in seen("profile_stop")) < 3000:
@@ -249,9 +306,9 @@ for text in ("", "{", '{"traceEvents": [' + " " * 40, '{"traceEvents": []' + " "
 
 
 def test_the_words_of_the_control_file_are_those_that_the_recorder_reads(tmp_path: Path) -> None:
-    ask(tmp_path, Window(0.3, 7, 900, shapes=True), "signal")
+    ask(tmp_path, Window(0.3, 7, 900, shapes=True, at=17), "signal")
     words = (tmp_path / "PROFILE").read_text()
     code = f"import teller_shim_profile\nprint(json.dumps(teller_shim_profile._bounds({words!r}.split())))\n"
-    bounds = {"seconds": 0.3, "steps": 7, "events": 900, "reason": "signal", "shapes": True, "host": True}
+    bounds = {"seconds": 0.3, "steps": 7, "events": 900, "at": 17, "reason": "signal", "shapes": True, "host": True}
     assert json.loads(_run(tmp_path, code, first="").stdout) == bounds
     assert time.time_ns() > (tmp_path / "PROFILE").stat().st_mtime_ns

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.collect.windows import tail
-from teller_core.collect.windows.control import Window, ask, asked_in, close
+from teller_core.collect.windows.control import REASONS, Window, ask, asked_in, close
 from teller_core.collect.windows.slow import ENOUGH, REMEMBERED, Usual, Watched
 from teller_core.collect.windows.tail import Tail
 from teller_core.collect.windows.triggers import Plan, Watch, plan_of
@@ -44,15 +45,54 @@ def test_what_is_asked_for_is_written_whole_and_can_be_taken_back(tmp_path: Path
     assert (tmp_path / "PROFILE").read_text() == "2.5 steps=7 events=900 reason=mcp shapes"
     ask(tmp_path, Window(120, None, None))
     assert (tmp_path / "PROFILE").read_text() == "120 reason=call"
+    ask(tmp_path, Window(10, 4, None, at=17))
+    assert (tmp_path / "PROFILE").read_text() == "10 steps=4 at=17 reason=call"
     assert sorted(os.listdir(tmp_path)) == ["PROFILE"]
     close(tmp_path)
     close(tmp_path)
     assert asked_in(tmp_path) is None
 
 
-@pytest.mark.parametrize("how", [Window(0), Window(1e9), Window(steps=0), Window(steps=10**9), Window(events=-1)])
+@given(
+    st.builds(
+        Window,
+        st.floats(1, 600).map(lambda seconds: float(f"{seconds:g}")),
+        st.none() | st.integers(1, 100_000),
+        st.none() | st.integers(1, 2_000_000),
+        st.booleans(),
+        st.booleans(),
+        st.none() | st.integers(1, 10**18),
+    ),
+    st.sampled_from(REASONS),
+)
+def test_whoever_looks_reads_the_bounds_that_were_asked_for(
+    tmp_path_factory: pytest.TempPathFactory, how: Window, reason: str
+) -> None:
+    cap = tmp_path_factory.mktemp("cap")
+    ask(cap, how, reason)
+    there = asked_in(cap)
+    assert there is not None
+    assert (there.reason, there.window, there.when) == (reason, how, (cap / "PROFILE").stat().st_mtime_ns)
+    assert there.record().get("at_ns") == how.at
+
+
+@given(st.binary(max_size=60) | st.text("0123456789=. \nstepvna").map(str.encode))
+def test_whatever_the_control_file_holds_is_read_as_some_window(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes
+) -> None:
+    cap = tmp_path_factory.mktemp("cap")
+    (cap / "PROFILE").write_bytes(text)
+    there = asked_in(cap)
+    assert there is not None
+    assert json.loads(json.dumps(there.record(), allow_nan=False)) == there.record()
+
+
+BAD = [Window(0), Window(1e9), Window(steps=0), Window(steps=10**9), Window(events=-1)]
+
+
+@pytest.mark.parametrize("how", [*BAD, Window(at=-1), Window(at=time.time_ns() + 10**12)])
 def test_bounds_out_of_range_are_refused(tmp_path: Path, how: Window) -> None:
-    with pytest.raises(InputError, match="between"):
+    with pytest.raises(InputError, match=r"between|ahead"):
         ask(tmp_path, how)
     assert not list(tmp_path.iterdir())
 
@@ -122,9 +162,9 @@ def test_what_others_asked_for_is_told_and_makes_slow_ones_wait(tmp_path: Path) 
     now = _usual(tmp_path)
     watch = Watch(tmp_path, Plan(slow=True), start=0)
     assert watch.poll(now) == []
-    ask(tmp_path, Window(), "mcp")
+    ask(tmp_path, Window(2.0, 4, None), "mcp")
     (asked,) = watch.poll(now)
-    assert asked.reason == "mcp"
+    assert (asked.reason, asked.window) == ("mcp", Window(2.0, 4, None))
     _write(tmp_path / "host-1.jsonl", [("received", "late", asked.when, None)])
     assert watch.poll(asked.when + 10 * S) == []
     assert [one.reason for one in watch.poll(asked.when + 61 * S)] == ["slow"]

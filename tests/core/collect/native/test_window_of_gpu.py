@@ -44,6 +44,9 @@ def test_asking_for_a_window_asks_the_library_too_where_the_capture_has_it(tmp_p
     (tmp_path / ".cupti-layout").write_text("")
     ask(tmp_path, Window(2.5, 7, 900, host=True))
     assert (tmp_path / "CUPTI").read_text() == "2500 900 steps=7"
+    ask(tmp_path, Window(2.5, 7, 900, at=17))
+    assert (tmp_path / "CUPTI").read_text() == "2500 900 steps=7 at=17"
+    ask(tmp_path, Window(2.5, 7, 900, host=True))
     assert (tmp_path / "PROFILE").read_text() == "2.5 steps=7 events=900 reason=call host"
     close(tmp_path)
     assert not (tmp_path / "CUPTI").exists()
@@ -143,6 +146,24 @@ until(lambda: ours.teller_window(asked) == 3)
     assert found.problems == {"no_kernels": 1}
     (outcome,) = outcomes(tmp_path / "cap")
     assert (outcome["reason"], outcome["kernels"]) == ("steps", 0)
+
+
+def test_a_window_opens_at_the_time_that_was_asked_for_if_it_is_still_asked(run: Run, tmp_path: Path) -> None:
+    done = run("""
+open_window(cap, 600, at=time.time_ns() + 30_000_000_000)
+asked = ctypes.c_uint64((cap / "CUPTI").stat().st_mtime_ns)
+until(lambda: ours.teller_window(asked) == 0)
+close_window(cap)
+until(lambda: ours.teller_window(asked) == 2)
+at = time.time_ns() + 400_000_000
+open_now(at=at)
+close_now()
+print(at)
+""")
+    assert done.returncode == 0, done.stderr
+    found = found_in(tmp_path)
+    (window,) = found.windows
+    assert 0 <= window.start - int(done.stdout) < 200_000_000
 
 
 def test_what_the_window_held_up_is_a_stop_of_the_recorder_s_own(run: Run, tmp_path: Path) -> None:
