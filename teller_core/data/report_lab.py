@@ -22,6 +22,7 @@ class WindowLine(Model):
 
     round: int
     kind: Literal["healthy", "struck"]
+    profiled: bool = Field(description="some of its steps were: it is in none of the ratios")
     begin_ns: int
     end_ns: int = Field(description="in a struck one of the fault, as the injector itself told it")
     requests: int

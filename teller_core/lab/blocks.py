@@ -1,7 +1,8 @@
 """What a block of a server's life is to be, from a seed, and what is known of it afterwards.
 
 In a block several faults share rounds. In a round the same requests are sent again and again: in windows in which nothing is
-done, and in one window for each fault, in random order. What else goes on on the machine then strikes all of them alike.
+done, and in one window for each fault, in random order. What else goes on on the machine then strikes all of them alike. In a
+last round a few steps of each window are profiled; what profiling costs is in no figure of what was moved.
 """
 
 import random
@@ -13,10 +14,11 @@ from teller_core.lab.effect import Ratio
 from teller_core.lab.injectors import SEVERITIES, draw, injector
 from teller_core.lab.outside import Delay
 
-TWINS = 3
+TWINS = 2
 """Healthy windows of a round: what they differ by is the noise."""
 ROUNDS = 4
-STRIKES = 5
+"""Before the one that is profiled."""
+STRIKES = 6
 """Faults of a block, at most: a round must be short beside what else changes on a machine."""
 HEALTHY = -1
 
@@ -32,8 +34,8 @@ class Strike:
 
 @dataclass(frozen=True)
 class Block:
-    """What one block is to be. ``orders``: of each round's windows, each a position in ``strikes`` or HEALTHY; ``requests``: of
-    one window.
+    """What one block is to be. ``orders``: of each round's windows, each a position in ``strikes`` or HEALTHY; the last round is
+    the profiled one. ``requests``: of one window.
     """
 
     number: int
@@ -44,7 +46,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Window:
-    """What was done in a window, and to whom. ``strike``: position among the block's, or HEALTHY. Unix ns.
+    """What was done in a window, and to whom. ``strike``: position among the block's, or HEALTHY; ``profiled``: some of its steps
+    were. Unix ns.
 
     ``requests``: the names of those that are compared, in order; ``others``: of those that were sent besides. ``delays``:
     [start, stop, ns] that the injector itself saw.
@@ -52,6 +55,7 @@ class Window:
 
     round: int
     strike: int
+    profiled: bool
     begin: int
     end: int
     requests: Sequence[str]
@@ -111,6 +115,7 @@ def plan_life(seed: int, wanted: Sequence[tuple[str, str | None]], requests: int
         own = strikes[number::count]
         places = [*range(len(own)), *[HEALTHY] * TWINS]
         orders = [chance.sample(places, len(places)) for _ in range(ROUNDS)]
+        orders.append(chance.sample(once := [HEALTHY, *range(len(own))], len(once)))
         blocks.append(Block(number, own, orders, max(2, -(-requests // ROUNDS))))
     return blocks
 

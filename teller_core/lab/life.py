@@ -9,6 +9,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from teller_core.lab.blocks import (
 )
 from teller_core.lab.effect import apart, noise, ratios, too_small
 from teller_core.lab.injectors import METRICS, injector
+from teller_core.lab.profiling import profiled, warm
 from teller_core.lab.requests import changed, named, ordinary
 from teller_core.lab.serving import Live, Setup, program, served
 from teller_core.lab.striking import check, struck
@@ -73,6 +75,7 @@ def run_life(
     with served(setup, start, bundle, progress) as live:
         for one in faults.values():
             check(one, live)
+        _append(bundle, warm(live))
         for count, block in enumerate(missing, start=1):
             progress(f"block {count} of {len(missing)}")
             found.append(_block(block, seed, live, bundle=bundle, before=[*done, *found]))
@@ -118,11 +121,12 @@ def _block(block: Block, seed: int, live: Live, *, bundle: Path, before: Sequenc
         for place, strike in enumerate(order):
             chance = random.Random(f"window {seed} {block.number} {turn} {place}")
             does = None if strike == HEALTHY else block.strikes[strike]
-            window, own = _window(turn, strike, does, asks, chance=chance, live=live, bundle=bundle)
+            window, own = _window((turn, strike, turn >= ROUNDS), does, asks, chance=chance, live=live, bundle=bundle)
             windows.append(window)
             rows.append((strike, own))
             time.sleep(PAUSE_S)
         rounds.append(rows)
+    rounds = rounds[:ROUNDS]
     twins = [[own for strike, own in rows if strike == HEALTHY] for rows in rounds]
     differ = {metric: [round(each, 4) for each in apart(twins, metric)] for metric in METRICS}
     strikes: list[StrikeTruth] = []
@@ -163,8 +167,7 @@ def _truth(
 
 
 def _window(
-    turn: int,
-    number: int,
+    place: tuple[int, int, bool],
     strike: Strike | None,
     asks: Sequence[load.Ask],
     *,
@@ -172,13 +175,16 @@ def _window(
     live: Live,
     bundle: Path,
 ) -> tuple[Window, Rows]:
-    """One window, and what clients measured of its ordinary requests, in their order."""
+    """One window, and what clients measured of its ordinary requests, in their order. ``place``: its round, the strike's
+    position, and whether it is profiled.
+    """
+    turn, number, is_profiled = place
     one = None if strike is None else injector(strike.fault)
     knobs: Mapping[str, float] = {} if strike is None else strike.knobs
     own, others = changed(asks, one, knobs, chance)
     own, others = named(own, chance), named(others, chance)
     together = sorted([*own, *others], key=lambda ask: ask.at)
-    with struck(one, knobs, live) as what:
+    with struck(one, knobs, live) as what, profiled(live) if is_profiled else nullcontext():
         rows = load.send(live.target, together, CONNECTIONS, chance.getrandbits(32), _nothing)
     _append(bundle, rows)
     if all(row["err"] for row in rows):
@@ -187,6 +193,7 @@ def _window(
     window = Window(
         round=turn,
         strike=number,
+        profiled=is_profiled,
         begin=what.begin,
         end=what.end,
         requests=[ask.rid for ask in own],

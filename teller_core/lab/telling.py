@@ -75,6 +75,7 @@ def _window(window: Window) -> WindowLine:
         {
             "round": window.round,
             "kind": "healthy" if window.strike == HEALTHY else "struck",
+            "profiled": window.profiled,
             "begin_ns": window.begin,
             "end_ns": window.end,
             "requests": len(window.requests) + len(window.others),

@@ -62,11 +62,6 @@ def everything(blocks: Sequence[BlockTruth], *, profiled: bool) -> list[Chosen]:
     return [one for block in blocks for one in _chosen(block, (HEALTHY, *range(len(block.strikes))), profiled)]
 
 
-def was_profiled(window: Window) -> bool:
-    """Whether a profiler ran in ``window``."""
-    return bool(getattr(window, "profiled", False))
-
-
 def late_rank(strike: StrikeTruth) -> int | None:
     """The number of the rank that was struck alone, None where all were or it is not known."""
     rank = getattr(strike, "rank", None)
@@ -90,5 +85,5 @@ def _chosen(block: BlockTruth, strikes: Sequence[int], profiled: bool) -> list[C
     return [
         Chosen(block, window)
         for window in block.windows
-        if window.strike in strikes and (profiled or not was_profiled(window))
+        if window.strike in strikes and (profiled or not window.profiled)
     ]

@@ -34,6 +34,7 @@ class Made:
         self.factor = 1.0
         self.dies_after: int | None = None
         self.struck_names: list[str] = []
+        self.windows_profiled = 0
 
     @contextmanager
     def served(self, setup: Setup, start: Path, bundle: Path, progress: object) -> Generator[Any]:
@@ -50,6 +51,11 @@ class Made:
             what.delays = [Delay(200, 300, 100)]
         self.factor = 1.0 if one is None else self.factors.get(one.name, 1.0)
         yield what
+
+    @contextmanager
+    def profiled(self, live: object) -> Generator[None]:
+        self.windows_profiled += 1
+        yield
 
     def send(
         self, target: load.Target, asks: Sequence[load.Ask], connections: int, seed: int, done: Callable[[], None]
@@ -72,6 +78,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(life, "program", lambda engine, vllm: Path("engine"))
     monkeypatch.setattr(life.load, "send", made.send)
     monkeypatch.setattr(life, "PAUSE_S", 0.0)
+    monkeypatch.setattr(life, "profiled", made.profiled)
+    monkeypatch.setattr(life, "warm", lambda live: [])
     return made
 
 
@@ -91,11 +99,13 @@ def test_a_plan_is_the_seeds_own() -> None:
         ("host_stall", "strong"),
         ("gc_pause", "clear"),
     }
-    assert all(sorted(order) == [HEALTHY] * 3 + [0, 1, 2] for order in block.orders)
+    *plain, profiled = block.orders
+    assert all(sorted(order) == [HEALTHY] * 2 + [0, 1, 2] for order in plain)
+    assert sorted(profiled) == [HEALTHY, 0, 1, 2]
     many = [(name, None) for name in injectors()]
     plans = [plan_life(seed, many, 8) for seed in range(4)]
     assert all(sum(len(block.strikes) for block in plan) == len(many) for plan in plans)
-    assert {len(block.strikes) for plan in plans for block in plan} <= {STRIKES, STRIKES - 1}
+    assert {len(block.strikes) for plan in plans for block in plan} <= {STRIKES, STRIKES - 1, STRIKES - 2}
     assert len({tuple(strike.fault for block in plan for strike in block.strikes) for plan in plans}) == 4
     assert len({tuple(order) for plan in plans for block in plan for order in block.orders}) > 20
 
@@ -109,7 +119,9 @@ def test_the_truth_says_what_moved_by_how_much_and_what_did_not(service: Made, t
     assert found["gc_pause"].rejected is not None
     assert found["frozen_process"].rejected is None
     (block,) = blocks
-    assert [window.strike for window in block.windows].count(HEALTHY) == 4 * 3
+    assert [window.strike for window in block.windows].count(HEALTHY) == 4 * 2 + 1
+    assert [window.round for window in block.windows if window.profiled] == [4] * 4
+    assert service.windows_profiled == 4
     assert {window.strike: window.delays for window in block.windows}[HEALTHY] == []
     assert {window.strike: window.delays for window in block.windows}[0] == [Delay(200, 300, 100)]
     assert truths(tmp_path / "life") == blocks
@@ -119,7 +131,7 @@ def test_the_recording_holds_no_word_of_what_was_done(service: Made, tmp_path: P
     run_life(VLLM, 3, WANTED, tmp_path / "life", told, requests=12)
     (bundle,) = (tmp_path / "life").glob("bundle-*")
     rows = [json.loads(line) for line in (bundle / "client.jsonl").read_text().splitlines()]
-    assert len(rows) == 4 * (3 + 3) * 3
+    assert len(rows) == 4 * (2 + 3) * 3 + 4 * 3
     assert len({row["rid"] for row in rows}) == len(rows)
     text = (bundle / "client.jsonl").read_text()
     assert not [name for name in (*injectors(), "healthy", "struck") if name in text]

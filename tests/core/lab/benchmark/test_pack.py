@@ -39,7 +39,7 @@ def truth_of(bundle: Path) -> list[BlockTruth]:
     windows: list[Window] = []
     for number, own in enumerate((rows[: len(rows) // 2], rows[len(rows) // 2 :])):
         names, end = [row["rid"] for row in own], max(row["end_ns"] for row in own)
-        windows.append(Window(0, number - 1, own[0]["start_ns"], end, names, [], 0, {}, []))
+        windows.append(Window(0, number - 1, False, own[0]["start_ns"], end, names, [], 0, {}, []))
     return [block([strike("grammar_compile", "scheduler.grammar", where="load", role="client")], windows)]
 
 

@@ -29,7 +29,7 @@ def window(
     """A window of two seconds, the ``number``-th of windows that begin every three seconds. ``delays``: ms from its begin."""
     begin = BEGIN + 3 * number * SECOND
     told = [Delay(begin + low * 1_000_000, begin + high * 1_000_000, (high - low) * 1_000_000) for low, high in delays]
-    return Window(0, strike, begin, begin + 2 * SECOND, own, others, 0, {}, told)
+    return Window(0, strike, False, begin, begin + 2 * SECOND, own, others, 0, {}, told)
 
 
 def block(strikes: Sequence[StrikeTruth], windows: Sequence[Window], number: int = 0) -> BlockTruth:
