@@ -47,6 +47,8 @@ ROOM_BYTES = 256 << 20
 LONGEST_AHEAD_S = 60.0
 JOIN_S = 10.0
 LOOK_S = 0.05
+SAMPLED_S = 0.1
+"""What belongs to the last step and comes after it, as vLLM's sampling does: waited for until the next begins, or so long."""
 _state = {"asked": None, "thread": None, "close": threading.Event(), "rate": EVENTS_A_SECOND, "hooked": False}
 
 
@@ -203,6 +205,8 @@ def _piece(folder, how, counter, close, seconds):
         instant("profile_start", cost=time.time_ns() - start, reason=how["reason"])
         flush()  # whoever asked for the window may wait for it
         close.wait(seconds)
+        if counter.left == 0:
+            counter.next.wait(SAMPLED_S)
     finally:
         restore()
     took = time.monotonic_ns() - opened
@@ -262,6 +266,7 @@ class _Steps:
     def __init__(self, most, close):
         self.left = most
         self.seen = 0
+        self.next = threading.Event()
         self._close = close
 
     def install(self):
@@ -281,6 +286,8 @@ class _Steps:
     def _counted(self, function):
         @functools.wraps(function)
         def counted(*args, **kwargs):
+            if self.left == 0:
+                self.next.set()
             try:
                 return function(*args, **kwargs)
             finally:
@@ -289,6 +296,8 @@ class _Steps:
         return counted
 
     def _count(self):
+        if self.left == 0:
+            return
         self.seen += 1
         if self.left:
             self.left -= 1

@@ -63,7 +63,7 @@ class Watch:
         self._tail = Tail(cap)
         self._watched = Watched()
         self._signaled = False
-        self._known = asked_in(cap)
+        self._known: Asked | None = asked_in(cap)
         self._last: int | None = None
         self._count = 0
 

@@ -105,6 +105,26 @@ print(Worker.execute_model is before)
     assert abs(stop["events"] - len(names)) < 50
 
 
+def test_what_belongs_to_the_last_step_and_comes_after_it_is_in_the_window(tmp_path: Path) -> None:
+    code = """
+from vllm.v1.worker.gpu_worker import Worker
+ask("600 steps=2")
+until("profile_start")
+for _ in range(2):
+    Worker().execute_model(7)
+time.sleep(0.02)
+torch.ones(3).cos()
+Worker().execute_model(7)
+until("profile_stop")
+"""
+    done = _run(tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    (stop,) = _events(tmp_path, "profile_stop")
+    (names,) = _traces(tmp_path)
+    assert stop["steps"] == 2
+    assert "aten::cos" in names
+
+
 def test_a_step_that_began_before_the_profiler_ran_is_not_counted(tmp_path: Path) -> None:
     code = """
 import teller_shim_kineto
@@ -130,14 +150,16 @@ until("profile_stop")
 def test_processes_open_a_window_at_the_time_that_they_are_told(tmp_path: Path) -> None:
     code = """
 at = time.time_ns() + 1_500_000_000
-if os.fork():
+child = os.fork()
+if child:
     ask("600 at=%d" % at)
 while len(seen("profile_start")) < 2:
     time.sleep(0.01)
-print(at)
+if child:
+    print(at)
 """
     done = _run(tmp_path, code)
-    at = int(done.stdout.split()[0])
+    at = int(done.stdout)
     late = [event["t"] - event["cost"] - at for event in _events(tmp_path, "profile_start")]
     assert len(late) == 2
     assert min(late) >= 0
