@@ -70,10 +70,10 @@ def profiled(
     _fill(found, _wait(live, recordings, pids, before, OVER))
 
 
-def warm(live: Live) -> list[dict[str, Any]]:
+def warm(live: Live, *, others: Sequence[Service] = ()) -> list[dict[str, Any]]:
     """Open the first window of the life, which takes each process longer than those after it. Returns the client's rows."""
     began = WARM[0].at
-    with profiled(live):
+    with profiled(live, others=others):
         return load.send(live.target, [ask._replace(at=ask.at - began) for ask in WARM], len(WARM), 0, _nothing)
 
 
