@@ -19,6 +19,7 @@ import json, os, signal, sys, time
 from pathlib import Path
 from teller_core import cli, pipeline
 from teller_core.rebuild.nest import nest
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may have had it ignored, as nohup does
 here, where, importing = Path(sys.argv[1]), sys.argv[2], os.getpid()
 def waiting(trace):
     if len(trace) > 1 and (where == "reader" or os.getpid() != importing):
