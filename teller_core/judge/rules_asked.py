@@ -1,10 +1,12 @@
 """Rules for what requests ask for besides tokens: answers of a given form, adapters, and drafts that a small model makes."""
 
 import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.holds import STRETCHED, Bool
@@ -60,23 +62,10 @@ def lora_swap(scene: Scene) -> Clue | None:
     rows = _to_blame(scene, entering)
     if rows is None:
         return None
-    held = scene.holds
-    ns, worst = int(held.rest[rows].sum()), int(rows[np.argmax(held.rest[rows])])
-    evidence = [
-        cost("steps into which an adapter came", ns, kind="step", scope="its_steps"),
-        step_item(
-            int(held.step[worst]),
-            "the longest of them",
-            int(held.took[worst]),
-            int(held.base[worst]),
-            own=bool(held.own[worst]),
-        ),
-        count("such steps", len(rows), unit="steps", scope="its_steps"),
-        count("adapters in use", len(set(adapters.values())), unit="adapters", scope="capture"),
-    ]
+    more = [count("adapters in use", len(set(adapters.values())), unit="adapters", scope="capture")]
     if (line := asked(scene.case).line.get(scene.life.request)) is not None and scene.life.request in adapters:
-        evidence.append(line_item(scene, line, "the adapter that it asked for"))
-    return Clue("scheduler.lora_swap", ns, COUNTED, evidence, step=int(held.step[worst]))
+        more.append(line_item(scene, line, "the adapter that it asked for"))
+    return _of_steps(scene, "scheduler.lora_swap", rows, "steps into which an adapter came", more)
 
 
 def spec_decode(scene: Scene) -> Clue | None:
@@ -129,21 +118,24 @@ def _masked(scene: Scene, found: frozenset[int]) -> Clue | None:
     rows = _to_blame(scene, scene.case.once("steps with a form", _with_a_form))
     if rows is None:
         return None
+    more = [count("requests with a form", len(found), unit="requests", scope="capture")]
+    return _of_steps(scene, "scheduler.grammar", rows, "steps that served requests with a form", more)
+
+
+def _of_steps(scene: Scene, cause: str, rows: Int64, what: str, more: Sequence[EvidenceItem]) -> Clue:
+    """``cause`` by the steps at ``rows`` of its holds, with ``more`` evidence besides."""
     held = scene.holds
     ns, worst = int(held.rest[rows].sum()), int(rows[np.argmax(held.rest[rows])])
-    evidence = [
-        cost("steps that served requests with a form", ns, kind="step", scope="its_steps"),
-        step_item(
-            int(held.step[worst]),
-            "the longest of them",
-            int(held.took[worst]),
-            int(held.base[worst]),
-            own=bool(held.own[worst]),
-        ),
-        count("such steps", len(rows), unit="steps", scope="its_steps"),
-        count("requests with a form", len(found), unit="requests", scope="capture"),
-    ]
-    return Clue("scheduler.grammar", ns, COUNTED, evidence, step=int(held.step[worst]))
+    longest = step_item(
+        int(held.step[worst]),
+        "the longest of them",
+        int(held.took[worst]),
+        int(held.base[worst]),
+        own=bool(held.own[worst]),
+    )
+    such = count("such steps", len(rows), unit="steps", scope="its_steps")
+    evidence = [cost(what, ns, kind="step", scope="its_steps"), longest, such, *more]
+    return Clue(cause, ns, COUNTED, evidence, step=int(held.step[worst]))
 
 
 def _to_blame(scene: Scene, kind: Bool) -> Int64 | None:

@@ -105,6 +105,15 @@ print(Worker.execute_model is before)
     assert abs(stop["events"] - len(names)) < 50
 
 
+def _window_of(tmp_path: Path, code: str) -> tuple[dict[str, Any], list[str]]:
+    """Run ``code``: how its one window stopped, and the names in its trace."""
+    done = _run(tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    (stop,) = _events(tmp_path, "profile_stop")
+    (names,) = _traces(tmp_path)
+    return stop, names
+
+
 def test_what_belongs_to_the_last_step_and_comes_after_it_is_in_the_window(tmp_path: Path) -> None:
     code = """
 from vllm.v1.worker.gpu_worker import Worker
@@ -117,10 +126,7 @@ torch.ones(3).cos()
 Worker().execute_model(7)
 until("profile_stop")
 """
-    done = _run(tmp_path, code)
-    assert done.returncode == 0, done.stderr
-    (stop,) = _events(tmp_path, "profile_stop")
-    (names,) = _traces(tmp_path)
+    stop, names = _window_of(tmp_path, code)
     assert stop["steps"] == 2
     assert "aten::cos" in names
 
@@ -140,10 +146,7 @@ for _ in range(2):
     Worker().execute_model(7)
 until("profile_stop")
 """
-    done = _run(tmp_path, code)
-    assert done.returncode == 0, done.stderr
-    (stop,) = _events(tmp_path, "profile_stop")
-    (names,) = _traces(tmp_path)
+    stop, names = _window_of(tmp_path, code)
     assert stop["steps"] == names.count("aten::add") == 2
 
 
