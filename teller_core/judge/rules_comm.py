@@ -27,7 +27,8 @@ ALIKE = 0.5
 WAITED = 0.5
 """A rank is a straggler where others spend at least this share of their collectives waiting for it."""
 SAME_RANK = 0.7
-"""Share of the collectives to which it must have come last."""
+"""Share of all this waiting that must be for it: a rank that begins a step late is awaited in the first collective of the step,
+for long, and in the others each waits for the other, shortly."""
 
 
 @dataclass(frozen=True)
@@ -79,26 +80,25 @@ def degraded_link(scene: Scene) -> Clue | None:
 
 
 def straggler_rank(scene: Scene) -> Clue | None:
-    """The ranks of its steps waited in their collectives, most often for the same one."""
+    """The ranks of its steps waited in their collectives, most of it for the same one."""
     table = scene.case.capture.collectives
     rows = scene.case.once("collectives", lambda case: keyed(case.capture.collectives.step.astype(np.int64)))
     mine = rows.of(scene.life.step.astype(np.int64))
-    mine = mine[(table.wait[mine] != UNKNOWN) & (table.late[mine] >= 0)]
+    mine = mine[(table.wait[mine] != UNKNOWN) & (table.late[mine] >= 0) & (table.rank[mine] != table.late[mine])]
     if not len(mine):
         return None
-    who, times = np.unique(table.late[mine], return_counts=True)
-    late, share = int(who[np.argmax(times)]), float(times.max() / times.sum())
-    waiting = mine[(table.late[mine] == late) & (table.rank[mine] != late)]
-    if share < SAME_RANK or not len(waiting):
-        return None
-    waited, whole = int(table.wait[waiting].sum()), int(table.dur[waiting].sum())
-    if waited < WAITED * whole:
+    total = np.zeros(int(table.late[mine].max()) + 1, np.int64)
+    np.add.at(total, table.late[mine], table.wait[mine])
+    late = int(np.argmax(total))
+    waiting = mine[table.late[mine] == late]
+    waited, whole = int(total[late]), int(table.dur[waiting].sum())
+    if waited < SAME_RANK * total.sum() or waited < WAITED * whole:
         return None
     ns = waited // max(len(np.unique(table.rank[waiting])), 1)
     evidence = [
         cost("each other rank waited for it", ns, kind="collective"),
         cost("collectives in which they waited", whole, kind="collective"),
-        count("collectives to which it came last", 100 * share, unit="%", kind="collective"),
+        count("of all their waiting", 100 * waited / float(total.sum()), unit="%", kind="collective"),
         *_kept(scene, late, table.sequence[waiting]),
     ]
     return Clue("comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication")
