@@ -67,9 +67,9 @@ class Window:
 
 @dataclass(frozen=True)
 class StrikeTruth:
-    """The truth of a strike. ``moved``: by latency, its ratio to the healthy windows of its rounds; ``sigma``: of one healthy
-    window, of the logarithm of ``judged_by``, over the life so far; ``rejected``: why nothing counts as moved, None where it
-    does.
+    """The truth of a strike. ``rank``: the only one that was struck, None where there is no such one. ``moved``: by latency, its
+    ratio to the healthy windows of its rounds; ``sigma``: of one healthy window, of the logarithm of ``judged_by``, over the life
+    so far; ``rejected``: why nothing counts as moved, None where it does.
     """
 
     fault: str
@@ -82,6 +82,7 @@ class StrikeTruth:
     moved: Mapping[str, Ratio]
     sigma: float
     rejected: str | None
+    rank: int | None = None
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,10 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Injector:
-    """``cause`` is an id of the taxonomy, None for a hard negative. ``knobs``: name -> severity -> (least, most)."""
+    """``cause`` is an id of the taxonomy, None for a hard negative. ``knobs``: name -> severity -> (least, most).
+
+    ``rank``: the only one whose worker is struck; None: each rank is, alike.
+    """
 
     name: str
     title: str
@@ -64,6 +67,7 @@ class Injector:
     point: str = ""
     needs: Sequence[str] = ()
     engines: Sequence[str] = field(default=ENGINES)
+    rank: int | None = None
 
 
 @cache
@@ -93,7 +97,7 @@ def read(text: str) -> Mapping[str, Injector]:
     found = {name: _injector(name, table) for name, table in tables.items()}
     same: dict[tuple[object, ...], str] = {}
     for one in found.values():
-        what = (one.where, one.role, one.point, one.act, one.cause, *one.knobs)
+        what = (one.where, one.role, one.rank, one.point, one.act, one.cause, *one.knobs)
         limits = tuple(tuple(ranges.values()) for ranges in one.knobs.values())
         if (twin := same.setdefault((*what, limits), one.name)) != one.name:
             raise _refused(f"{one.name} does what {twin} does")
@@ -145,6 +149,8 @@ def _wrong(one: Injector) -> Any:
         yield "a hook point belongs to what acts inside and is no pulse"
     if one.point and POINTS.get(one.point) != one.role:
         yield f"the point {one.point} is not in a {one.role}"
+    if one.rank is not None and (one.role != "worker" or (one.rank > 0) != ("second_rank" in one.needs)):
+        yield "a rank belongs to a worker, and one beyond the first to a service of several"
     yield from (f"nobody knows the need {need}" for need in one.needs if need not in NEEDS)
     yield from (f"nobody knows the engine {engine}" for engine in one.engines if engine not in ENGINES)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.errors import InputError, TellerError
-from teller_core.lab import load
+from teller_core.lab import load, nodes
 from teller_core.lab.blocks import (
     HEALTHY,
     ROUNDS,
@@ -69,13 +69,14 @@ def run_life(
     missing = [block for block in blocks if block.number not in {each.block for each in done}]
     if not missing:
         return []
+    nodes.mend(folder)
     bundle = folder / f"bundle-{1 + len([*folder.glob('bundle-*')])}"
     faults = {strike.fault: injector(strike.fault) for block in missing for strike in block.strikes}
     found: list[BlockTruth] = []
     with served(setup, start, bundle, progress) as live:
         for one in faults.values():
             check(one, live)
-        _append(bundle, warm(live))
+        load.append(live.service.folder / "client.jsonl", warm(live, others=live.others))
         for count, block in enumerate(missing, start=1):
             progress(f"block {count} of {len(missing)}")
             found.append(_block(block, seed, live, bundle=bundle, before=[*done, *found]))
@@ -85,9 +86,10 @@ def run_life(
 
 
 def setup_for(engine: str, wanted: Sequence[tuple[str, str | None]]) -> Setup:
-    """What ``engine`` has to serve for all that is ``wanted``: the plain model on one rank."""
+    """What ``engine`` has to serve for all that is ``wanted``: the plain model, on as many ranks and machines as faults need."""
     needs = {need for fault, _ in wanted for need in injector(fault).needs}
-    return Setup(engine, cache="small" if "small_cache" in needs else "roomy")
+    cache = "small" if "small_cache" in needs else "roomy"
+    return Setup(engine, ranks=2 if "second_rank" in needs else 1, apart="link" in needs, cache=cache)
 
 
 def truths(folder: Path) -> list[BlockTruth]:
@@ -121,7 +123,7 @@ def _block(block: Block, seed: int, live: Live, *, bundle: Path, before: Sequenc
         for place, strike in enumerate(order):
             chance = random.Random(f"window {seed} {block.number} {turn} {place}")
             does = None if strike == HEALTHY else block.strikes[strike]
-            window, own = _window((turn, strike, turn >= ROUNDS), does, asks, chance=chance, live=live, bundle=bundle)
+            window, own = _window((turn, strike, turn >= ROUNDS), does, asks, chance=chance, live=live)
             windows.append(window)
             rows.append((strike, own))
             time.sleep(PAUSE_S)
@@ -163,6 +165,7 @@ def _truth(
         moved=moved,
         sigma=round(sigma, 5),
         rejected=rejected,
+        rank=one.rank,
     )
 
 
@@ -173,7 +176,6 @@ def _window(
     *,
     chance: random.Random,
     live: Live,
-    bundle: Path,
 ) -> tuple[Window, Rows]:
     """One window, and what clients measured of its ordinary requests, in their order. ``place``: its round, the strike's
     position, and whether it is profiled.
@@ -184,9 +186,9 @@ def _window(
     own, others = changed(asks, one, knobs, chance)
     own, others = named(own, chance), named(others, chance)
     together = sorted([*own, *others], key=lambda ask: ask.at)
-    with struck(one, knobs, live) as what, profiled(live) if is_profiled else nullcontext():
+    with struck(one, knobs, live) as what, profiled(live, others=live.others) if is_profiled else nullcontext():
         rows = load.send(live.target, together, CONNECTIONS, chance.getrandbits(32), _nothing)
-    _append(bundle, rows)
+    load.append(live.service.folder / "client.jsonl", rows)
     if all(row["err"] for row in rows):
         raise TellerError("The lab's service", "it answers no request any more", "Read server.log in its bundle")
     by_name = {row["rid"]: row for row in rows}
@@ -203,12 +205,6 @@ def _window(
         delays=[] if one is None else what.delays,
     )
     return window, [by_name[ask.rid] for ask in own]
-
-
-def _append(bundle: Path, rows: Rows) -> None:
-    """At once: who is killed keeps what was measured."""
-    with (bundle / "client.jsonl").open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 def _nothing() -> None:

@@ -4,7 +4,6 @@ For kernels without netem: packets leave one TUN device, wait in this module's p
 It needs root, ``ip`` and ``/dev/net/tun``. Nothing outside of the two namespaces is touched.
 """
 
-import ctypes
 import fcntl
 import json
 import os
@@ -23,13 +22,13 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, NamedTuple
 
 from teller_core.errors import InputError
+from teller_core.lab.spaces import inside
 
 DEVICE = "tl0"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 MTU = 9000
-CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-"""linux/sched.h and linux/if_tun.h."""
+"""linux/if_tun.h."""
 MOST_WAITING = 20_000
 """Packets on the way; more are dropped, as a router's queue would."""
 
@@ -70,6 +69,15 @@ class Link:
         self.process.stdin.write(json.dumps(asdict(conditions)) + "\n")
         self.process.stdin.flush()
         self.changes.append(Change(time.time_ns(), conditions))
+
+    @contextmanager
+    def during(self, conditions: Conditions) -> Generator[int]:
+        """Let the link do so until the block is left, then nothing to a packet. Yields when it began (Unix ns)."""
+        self.set(conditions)
+        try:
+            yield self.changes[-1].time
+        finally:
+            self.set(Conditions())
 
 
 def missing() -> str:
@@ -143,29 +151,19 @@ def _listen(lines: IO[str], told: list[Conditions]) -> None:
 
 def _device_in(space: str) -> int:
     """A TUN device in the namespace ``space``; the process itself stays where it is."""
-    library = ctypes.CDLL(None, use_errno=True)
-    home, away = (os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/net", f"/var/run/netns/{space}"))
-    try:
-        if library.setns(away, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
+    with inside(space):
         device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
         return device
-    finally:
-        library.setns(home, CLONE_NEWNET)
-        os.close(home)
-        os.close(away)
 
 
 def _carry(source: int, target: int, told: list[Conditions]) -> None:
     """Carry packets one way, each when it is due. In order: a packet never overtakes, as on one wire."""
     waiting: deque[tuple[float, bytes]] = deque()
-    poll = select.epoll()
-    poll.register(source, select.EPOLLIN)
     free = 0.0
     while True:
         due = waiting[0][0] - time.monotonic() if waiting else 1.0
-        if poll.poll(max(due, 0.0)):
+        if select.select([source], [], [], max(due, 0.0))[0]:  # in microseconds, where poll counts milliseconds
             free = _take(source, waiting, free, told[0])
         while waiting and waiting[0][0] <= time.monotonic():
             with suppress(OSError):  # the device is down, or full: the packet is lost, as on a wire

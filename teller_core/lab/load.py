@@ -8,11 +8,12 @@ import http.client
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from teller_core.lab.spaces import enter, inside
 from teller_core.lab.words import sentence, vocabulary
 
 TIMEOUT_S = 60.0
@@ -28,10 +29,11 @@ class Ask(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A server on this machine and the name under which it serves its model."""
+    """A server on this machine and the name under which it serves its model. ``space``: the network namespace that it is in."""
 
     port: int
     model: str
+    space: str = ""
 
 
 def send(
@@ -51,7 +53,7 @@ def send(
         for ask in asks
     ]
     began = time.monotonic()
-    with ThreadPoolExecutor(connections) as pool:
+    with ThreadPoolExecutor(connections, initializer=enter, initargs=(target.space,)) as pool:
         waiting: list[Future[dict[str, Any]]] = []
         for ask, body in zip(asks, bodies, strict=True):
             time.sleep(max(0.0, began + ask.at - time.monotonic()))
@@ -64,11 +66,18 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def healthy(port: int) -> bool:
-    """Whether the server on ``port`` says that it can serve."""
+def append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add to the client's record, at once: who is killed keeps what was measured."""
+    with path.open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def healthy(port: int, space: str = "") -> bool:
+    """Whether the server on ``port``, of the network namespace ``space`` where one is named, says that it can serve."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2.0)
     try:
-        connection.request("GET", "/health")
+        with inside(space):
+            connection.request("GET", "/health")
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False

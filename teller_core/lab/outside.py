@@ -67,11 +67,26 @@ def waited(task: Path) -> int | None:
         return None
 
 
+def together(delays: Sequence[Delay]) -> list[Delay]:
+    """``delays`` of processes that wait for one another: where they overlap, they cost no more than what they last together."""
+    found: list[Delay] = []
+    for start, stop, cost in sorted(delays):
+        if found and start < found[-1].stop:
+            first, last, before = found.pop()
+            last = max(last, stop)
+            found.append(Delay(first, last, min(last - first, before + cost)))
+        else:
+            found.append(Delay(start, stop, cost))
+    return found
+
+
 @contextmanager
-def waits_of(task: Path) -> Generator[list[Delay]]:
-    """What the thread of ``task`` waits for a processor meanwhile, looked at twenty times a second."""
+def waits_of(tasks: Sequence[Path]) -> Generator[list[Delay]]:
+    """What threads (their folders in /proc) wait for a processor meanwhile, looked at twenty times a second: the one that waits
+    longest, as each waits for the others.
+    """
     seen: list[Delay] = []
-    with _meanwhile(lambda stop: _watch(task, seen, stop)):
+    with _meanwhile(lambda stop: _watch(tasks, seen, stop)):
         yield seen
 
 
@@ -88,13 +103,12 @@ def _meanwhile(work: Callable[[threading.Event], None]) -> Generator[None]:
         thread.join()
 
 
-def _watch(task: Path, seen: list[Delay], stop: threading.Event) -> None:
-    before, since = waited(task), time.time_ns()
+def _watch(tasks: Sequence[Path], seen: list[Delay], stop: threading.Event) -> None:
+    before, since = [waited(task) for task in tasks], time.time_ns()
     while not stop.wait(WATCH_S):
-        after, now = waited(task), time.time_ns()
-        if before is None or after is None:
-            return
-        if lost := after - before:
+        after, now = [waited(task) for task in tasks], time.time_ns()
+        both = zip(before, after, strict=True)
+        if lost := max((new - old for old, new in both if old is not None and new is not None), default=0):
             seen.append(Delay(min(since, now - lost), now, lost))  # a wait is counted when it ends
         before, since = after, now
 
@@ -131,17 +145,25 @@ def _others(code: str, count: int, duty: float) -> Generator[None]:
 
 
 @contextmanager
-def freeze(pid: int, knobs: Mapping[str, float]) -> Generator[list[Delay]]:
-    """Stop the process ``pid`` for ``ms``, about every ``every_s``. It runs when this ends, whatever happens."""
+def freeze(pids: Sequence[int], knobs: Mapping[str, float]) -> Generator[list[Delay]]:
+    """Stop processes for ``ms``, about every ``every_s``. They run when this ends, whatever happens."""
     seen: list[Delay] = []
+
+    def signalled(number: int) -> bool:
+        """Whether somebody was there."""
+        there = False
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+                there = True
+        return there
 
     def pulses(stop: threading.Event) -> None:
         while not stop.wait(knobs["every_s"] * random.uniform(0.8, 1.2)):
-            with suppress(ProcessLookupError):
-                start = time.time_ns()
-                os.kill(pid, signal.SIGSTOP)
+            start = time.time_ns()
+            if signalled(signal.SIGSTOP):
                 stop.wait(knobs["ms"] / 1e3)
-                os.kill(pid, signal.SIGCONT)
+                signalled(signal.SIGCONT)
                 now = time.time_ns()
                 seen.append(Delay(start, now, now - start))
 
@@ -149,8 +171,7 @@ def freeze(pid: int, knobs: Mapping[str, float]) -> Generator[list[Delay]]:
         with _meanwhile(pulses):
             yield seen
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+        signalled(signal.SIGCONT)
 
 
 def quota_root(cgroup: Path = CGROUP) -> Path | None:

@@ -7,16 +7,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from teller_core.collect.bundle import Service, record
 from teller_core.errors import InputError, MissingExtra, TellerError, UnknownName
-from teller_core.lab import inside, load
+from teller_core.lab import inside, load, nodes
 from teller_core.lab.faults import IN_MEMORY, INJECT, on_disk
 from teller_core.lab.injectors import ENGINES
+from teller_core.lab.link import Link, linked
 from teller_core.lab.model import SHAPES, tiny_model
 from teller_core.lab.outside import Groups, Process, grouped
 
@@ -69,13 +70,19 @@ class Setup:
                 raise UnknownName(
                     f"The {what} that is served", "it is none of " + ", ".join(known), "Name one of these"
                 )
-        if (self.ranks, self.apart) != (1, False) or (self.engine == "transformers" and self.cache == "small"):
+        usual = (self.ranks, self.apart, self.cache) == (1, False, "roomy")
+        shared = (self.ranks, self.apart) in ((1, False), (2, False), (2, True))
+        if not shared or (self.engine == "transformers" and not usual):
             raise InputError("The service", f"{self.engine} is not served so", "Ask for one rank and a roomy cache")
 
 
 @dataclass(frozen=True)
 class Live:
-    """A service that is up. ``folder`` is where it looks for what is to be done; ``provides`` are needs of injectors."""
+    """A service that is up. ``folder`` is where it looks for what is to be done; ``provides`` are needs of injectors.
+
+    ``service`` is recorded where clients talk to it: what they measured belongs into its folder. ``others`` are recorded on the
+    other machines, over ``link``. ``processes`` by role: the worker of the second rank is ``worker_1``.
+    """
 
     service: Service
     target: load.Target
@@ -84,6 +91,17 @@ class Live:
     groups: Groups | None
     provides: Collection[str]
     disk: Path
+    others: Sequence[Service] = ()
+    link: Link | None = None
+
+    @property
+    def workers(self) -> Sequence[Process]:
+        """The process that computes, of each rank in order."""
+        return [self.processes[role] for role in _workers(1 + len(self.processes)) if role in self.processes]
+
+    def ended(self) -> bool:
+        """Whether a part of the service is not there any more."""
+        return _ended([self.service, *self.others])
 
 
 def program(engine: str, vllm: Path | None = None) -> Path:
@@ -110,20 +128,32 @@ def served(setup: Setup, start: Path, bundle: Path, progress: Callable[[str], No
         folder = Path(scratch) / "folder"
         folder.mkdir()
         inside.ask(folder, {})
-        port = free_port()
-        target = load.Target(port, "tiny" if setup.engine == "vllm" else f"./{model.name}")
-        command = command_of(setup, start, target, model.name)
-        variables = {**VARIABLES, inside.VARIABLE: str(folder)}
-        with record(command, bundle, variables, import_first=(INJECT,), working_folder=model.parent) as service:
+        with ExitStack() as stack:
+            link = stack.enter_context(linked()) if setup.apart else None
+            name = "tiny" if setup.engine == "vllm" else f"./{model.name}"
+            target = load.Target(free_port(), name, "" if link is None else link.spaces[0])
+            command = command_of(setup, start, target, model.name)
+            variables = {**VARIABLES, inside.VARIABLE: str(folder)}
+            if link is None:
+                running = record(command, bundle, variables, import_first=(INJECT,), working_folder=model.parent)
+                services = [stack.enter_context(running)]
+            else:
+                commands = [[*command, *nodes.words(side)] for side in range(setup.ranks)]
+                services = stack.enter_context(
+                    nodes.recorded(
+                        link, commands, bundle, variables, working_folder=model.parent, import_first=(INJECT,)
+                    )
+                )
             progress("starting the service")
-            _wait_until_up(service, port)
+            _wait_until_up(services, target)
             progress("warming up")
             rows = load.send(target, WARM_UP, len(WARM_UP), 0, _nothing)
-            load.write(bundle / "client.jsonl", rows)
-            processes = _processes(service, folder)
-            with grouped([*{process.pid: process for process in processes.values()}.values()]) as groups:
-                disk = on_disk(Path(scratch))
-                yield Live(service, target, folder, processes, groups, _provided(setup, groups, disk), disk)
+            load.write(services[0].folder / "client.jsonl", rows)
+            processes = _processes(services, folder, setup.ranks)
+            groups = stack.enter_context(grouped([*{process.pid: process for process in processes.values()}.values()]))
+            disk = on_disk(Path(scratch))
+            provided = _provided(setup, groups, disk)
+            yield Live(services[0], target, folder, processes, groups, provided, disk, services[1:], link)
 
 
 def free_port() -> int:
@@ -139,11 +169,14 @@ def command_of(setup: Setup, start: Path, target: load.Target, model: str) -> Se
     if setup.engine == "transformers":
         return [str(start), "serve", f"./{model}", *TRANSFORMERS, *place]
     room = SMALL_CACHE if setup.cache == "small" else ROOMY
-    return [str(start), "serve", f"./{model}", *VLLM, *room, *place]
+    shared = ["-tp", str(setup.ranks)] if setup.ranks > 1 else []
+    return [str(start), "serve", f"./{model}", *VLLM, *room, *place, *shared]
 
 
 def _provided(setup: Setup, groups: Groups | None, disk: Path) -> Collection[str]:
     provided = {"small_cache"} if setup.cache == "small" else set[str]()
+    provided |= {"second_rank"} if setup.ranks > 1 else set()
+    provided |= {"link"} if setup.apart else set()
     provided |= {"root"} if os.geteuid() == 0 else set()
     provided |= {"cpu_quota"} if groups is not None else set()
     return provided | ({"disk"} if not _in_memory(disk) else set())
@@ -158,24 +191,34 @@ def _in_memory(folder: Path) -> bool:
     return bool(holding) and max(holding)[1] in IN_MEMORY
 
 
-def _wait_until_up(service: Service, port: int) -> None:
+def _wait_until_up(services: Sequence[Service], target: load.Target) -> None:
     deadline = time.monotonic() + START_S
-    while not load.healthy(port):
-        if service.process.poll() is not None or time.monotonic() > deadline:
+    while not load.healthy(target.port, target.space):
+        if _ended(services) or time.monotonic() > deadline:
             raise TellerError("The lab's service", "it did not come up", "Read server.log in its bundle")
         time.sleep(0.1)
 
 
-def _processes(service: Service, folder: Path) -> Mapping[str, Process]:
+def _processes(services: Sequence[Service], folder: Path, ranks: int) -> Mapping[str, Process]:
     """Which process has which role, as the hook points told while the service warmed up."""
     deadline = time.monotonic() + TOLD_S
-    while not {"front_end", "engine", "worker"} <= (known := inside.told(folder).processes).keys():
-        if service.process.poll() is not None or time.monotonic() > deadline:
-            lacking = ", ".join(sorted({"front_end", "engine", "worker"} - known.keys()))
+    wanted = {"front_end", "engine", *_workers(ranks)}
+    while not wanted <= (known := inside.told(folder).processes).keys():
+        if _ended(services) or time.monotonic() > deadline:
+            lacking = ", ".join(sorted(wanted - known.keys()))
             why = f"the installed version has no hook point where it was expected ({lacking})"
             raise TellerError("The lab's service", why, "Install the version in constraints.txt, or vLLM 0.32")
         time.sleep(0.1)
     return known
+
+
+def _workers(ranks: int) -> Sequence[str]:
+    """The roles of the processes that compute, by rank."""
+    return ["worker", *(f"worker_{rank}" for rank in range(1, ranks))]
+
+
+def _ended(services: Sequence[Service]) -> bool:
+    return any(service.process.poll() is not None for service in services)
 
 
 def _nothing() -> None:

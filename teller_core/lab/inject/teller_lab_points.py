@@ -1,8 +1,9 @@
 """Hook points inside a service, where something may be done to it while it runs. The folder that is named says what and when.
 
-``control`` (JSON, replaced whole) says what is done: ``act``, ``role``, ``point``, knobs, and from when until when (Unix ns;
-0: not known yet). ``log`` gets what was done, one line each, begun with the pid: ``is ROLE THREAD``, ``on NS``, ``off NS``,
-``did START STOP``. Nothing is written while something is done: a write would be seen in the process's counters.
+``control`` (JSON, replaced whole) says what is done: ``act``, ``role``, ``point``, knobs, on which ``rank`` where it is one
+alone, and from when until when (Unix ns; 0: not known yet). ``log`` gets what was done, one line each, begun with the pid:
+``is ROLE THREAD``, ``on NS``, ``off NS``, ``did START STOP``. Nothing is written while something is done: a write would be
+seen in the process's counters.
 """
 
 import ctypes
@@ -75,6 +76,7 @@ class Points:
         self._heap: list[Any] = []
         self._file = -1
         self._next = 0
+        self._rank = 0
         self._before = 0
 
     def start(self) -> None:
@@ -86,15 +88,18 @@ class Points:
     def call(self, point: str, ordinary: Callable[..., Any], args: Any, named: Any) -> Any:
         """Call what stands at ``point``, with what is done there before or around it."""
         if point not in self._seen:
+            if point == "step":
+                self._rank = getattr(args[0], "rank", 0)
             self._seen.add(point)
             if point in ROLES:
-                self._say(f"is {ROLES[point]} {threading.get_native_id()}")
+                numbered = f"_{self._rank}" if self._rank else ""
+                self._say(f"is {ROLES[point]}{numbered} {threading.get_native_id()}")
         layer = self._layers.setdefault(id(args[0]), len(self._layers)) if point == "operator" else 0
         doing = self.doing
         if self._before and point == "step" and doing.get("act") != "threads":
             sys.modules["torch"].set_num_threads(self._before)
             self._before = 0
-        if doing.get("point") != point or doing.get("layer", layer) != layer:
+        if doing.get("point") != point or doing.get("layer", layer) != layer or not self._is_mine(doing):
             return ordinary(*args, **named)
         act = doing["act"]
         start = time.time_ns()
@@ -159,7 +164,10 @@ class Points:
             self.pulse(time.time_ns())
 
     def _is_for(self, given: dict[str, Any]) -> bool:
-        return given.get("role") in {ROLES.get(point) for point in tuple(self._seen)}
+        return given.get("role") in {ROLES.get(point) for point in tuple(self._seen)} and self._is_mine(given)
+
+    def _is_mine(self, given: dict[str, Any]) -> bool:
+        return given.get("rank") in (None, self._rank)
 
     def _say(self, line: str) -> None:
         self._lines.append(line)

@@ -33,6 +33,11 @@ WRONG = [
     (GOOD.replace('act = "collect"', 'act = "busy"\npoint = "schedule"'), "schedule is not in a worker"),
     (GOOD.replace('title = "t"', 'title = "t"\nneeds = ["luck"]'), "nobody knows the need luck"),
     (GOOD.replace('title = "t"', 'title = "t"\nengines = ["abacus"]'), "nobody knows the engine abacus"),
+    (GOOD.replace('title = "t"', 'title = "t"\nrank = 1'), "one beyond the first to a service of several"),
+    (
+        GOOD.replace('title = "t"', 'title = "t"\nrank = 0').replace('"worker"', '"engine"'),
+        "a rank belongs to a worker",
+    ),
     (GOOD.replace("slight = [1, 2], ", ""), "a range for each of"),
     (GOOD.replace("[7, 8]", "[8, 7]"), "no range for extreme"),
     ("one = 1\n", "one is no table"),

@@ -40,7 +40,8 @@ class Made:
     def served(self, setup: Setup, start: Path, bundle: Path, progress: object) -> Generator[Any]:
         self.starts += 1
         bundle.mkdir()
-        yield SimpleNamespace(target=load.Target(1, "tiny"), provides={"root"})
+        service = SimpleNamespace(folder=bundle)
+        yield SimpleNamespace(service=service, others=(), target=load.Target(1, "tiny"), provides={"root"})
 
     @contextmanager
     def struck(self, one: Injector | None, knobs: Mapping[str, float], live: object) -> Generator[Struck]:
@@ -53,7 +54,7 @@ class Made:
         yield what
 
     @contextmanager
-    def profiled(self, live: object) -> Generator[None]:
+    def profiled(self, live: object, others: object) -> Generator[None]:
         self.windows_profiled += 1
         yield
 
@@ -79,7 +80,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(life.load, "send", made.send)
     monkeypatch.setattr(life, "PAUSE_S", 0.0)
     monkeypatch.setattr(life, "profiled", made.profiled)
-    monkeypatch.setattr(life, "warm", lambda live: [])
+    monkeypatch.setattr(life, "warm", lambda live, others: [])
     return made
 
 

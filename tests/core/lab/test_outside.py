@@ -11,7 +11,19 @@ import pytest
 
 from teller_core.collect.proc import family
 from teller_core.lab import outside
-from teller_core.lab.outside import Groups, Process, burn, freeze, grouped, quota_root, stream, waited, waits_of
+from teller_core.lab.outside import (
+    Delay,
+    Groups,
+    Process,
+    burn,
+    freeze,
+    grouped,
+    quota_root,
+    stream,
+    together,
+    waited,
+    waits_of,
+)
 from tests.waiting import alive, until
 
 
@@ -43,7 +55,7 @@ def test_neighbors_are_there_meanwhile_and_gone_afterwards(
 
 
 def test_a_frozen_process_stands_still_and_runs_again(victim: int) -> None:
-    with freeze(victim, {"ms": 20.0, "every_s": 0.001}) as pulses:
+    with freeze([victim], {"ms": 20.0, "every_s": 0.001}) as pulses:
         until(lambda: len(pulses) >= 3)
     assert all(delay.stop - delay.start == delay.delay >= 20_000_000 for delay in pulses[:3])
     assert Path(f"/proc/{victim}/stat").read_text().rpartition(") ")[2][0] != "T"
@@ -52,14 +64,29 @@ def test_a_frozen_process_stands_still_and_runs_again(victim: int) -> None:
 def test_a_process_that_is_gone_is_not_frozen() -> None:
     with subprocess.Popen([sys.executable, "-S", "-c", ""]) as ended:
         ended.wait()
-    with freeze(ended.pid, {"ms": 1.0, "every_s": 0.001}) as pulses:
+    with freeze([ended.pid], {"ms": 1.0, "every_s": 0.001}) as pulses:
         pass
     assert pulses == []
 
 
+def test_delays_that_overlap_cost_what_they_last_and_no_more() -> None:
+    waits = [Delay(0, 10, 10), Delay(4, 12, 8), Delay(20, 30, 2), Delay(29, 31, 1), Delay(31, 35, 4)]
+    assert together(waits[::-1]) == [(0, 12, 12), (20, 31, 3), (31, 35, 4)]
+    assert together([]) == []
+
+
+def test_all_processes_that_are_named_stand_still_together(victim: int) -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) as other:
+        with freeze([victim, other.pid], {"ms": 400.0, "every_s": 0.001}):
+            stopped = lambda pid: Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "T"  # noqa: E731
+            until(lambda: stopped(victim) and stopped(other.pid))
+        until(lambda: not stopped(victim) and not stopped(other.pid))
+        other.kill()
+
+
 def test_a_thread_that_is_gone_waits_for_nothing(tmp_path: Path) -> None:
     assert waited(tmp_path) is None
-    with waits_of(tmp_path) as seen:
+    with waits_of([tmp_path]) as seen:
         pass
     assert seen == []
 

@@ -132,6 +132,23 @@ def test_pulses_come_in_the_process_of_the_role_alone(
     assert second.start == FOREVER
 
 
+@pytest.mark.parametrize(("rank", "struck"), [(None, [0, 1]), (1, [1]), (0, [0])])
+def test_a_rank_that_is_named_is_struck_alone_and_ranks_say_which_they_are(
+    module: ModuleType, tmp_path: Path, rank: int | None, struck: list[int]
+) -> None:
+    ranks = [module.Points(tmp_path), module.Points(tmp_path)]
+    steps = [SimpleNamespace(rank=0), SimpleNamespace(rank=1)]
+    inside.ask(tmp_path, given(act="wait", point="step", role="worker", rank=rank, ms=0.1))
+    done: list[list[str]] = []
+    for points, step in zip(ranks, steps, strict=True):
+        points.call("step", lambda _: None, (step,), {})
+        points.turn(101)
+        points.call("step", lambda _: None, (step,), {})
+        done.append([line for line in points._lines if line.startswith("did")])
+    assert [number for number, lines in enumerate(done) if lines] == struck
+    assert inside.told(tmp_path).processes.keys() == {"worker", "worker_1"}
+
+
 def test_a_control_file_that_is_no_json_or_not_there_does_nothing(module: ModuleType, tmp_path: Path) -> None:
     points = module.Points(tmp_path)
     points.turn(101)

@@ -26,12 +26,19 @@ def test_a_small_cache_is_asked_for_by_its_blocks() -> None:
     assert "--num-gpu-blocks-override" in command(Setup(cache="small"))
 
 
+def test_ranks_share_the_model_on_one_machine() -> None:
+    assert command(Setup(ranks=2)).endswith("-tp 2")
+    assert "-tp" not in command(Setup())
+
+
 @pytest.mark.parametrize(
     ("setup", "why"),
     [
         ({"engine": "abacus"}, "none of vllm, transformers"),
         ({"model": "gigantic"}, "none of plain, deep, wide"),
         ({"cache": "infinite"}, "none of roomy, small"),
+        ({"apart": True}, "is not served so"),
+        ({"engine": "transformers", "ranks": 2}, "is not served so"),
         ({"ranks": 3}, "is not served so"),
         ({"engine": "transformers", "cache": "small"}, "is not served so"),
     ],
