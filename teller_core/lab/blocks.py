@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from teller_core.errors import InputError
 from teller_core.lab.effect import Ratio
 from teller_core.lab.injectors import SEVERITIES, draw, injector
 from teller_core.lab.outside import Delay
@@ -34,8 +35,8 @@ class Strike:
 
 @dataclass(frozen=True)
 class Block:
-    """What one block is to be. ``orders``: of each round's windows, each a position in ``strikes`` or HEALTHY; the last round is
-    the profiled one. ``requests``: of one window.
+    """What one block is to be. ``orders``: of each round's windows, each a position in ``strikes`` or HEALTHY; the round after
+    ROUNDS is the profiled one. ``requests``: of one window.
     """
 
     number: int
@@ -102,7 +103,8 @@ class BlockTruth:
 def plan_life(seed: int, wanted: Sequence[tuple[str, str | None]], requests: int) -> Sequence[Block]:
     """The blocks of a life, in an order of the seed's own. ``wanted``: faults and severities, None: one of the seed's own.
 
-    ``requests``: of all windows that are compared for one fault. Raises UnknownName for a fault or severity that is not there.
+    ``requests``: of all windows that are compared for one fault. Raises UnknownName for a fault or severity that is not there,
+    InputError where two are of the start of the life.
     """
     chance = random.Random(f"life {seed}")
     strikes: list[Strike] = []
@@ -110,15 +112,28 @@ def plan_life(seed: int, wanted: Sequence[tuple[str, str | None]], requests: int
         chosen = severity or chance.choice(SEVERITIES[1:])
         strikes.append(Strike(fault, chosen, draw(injector(fault), chosen, chance)))
     chance.shuffle(strikes)
+    blocks = [_first(strike) for strike in strikes if at_start(strike)]
+    if len(blocks) > 1:
+        raise InputError("The faults of a life", "two of them strike at its start", "Ask for another life")
+    strikes = [strike for strike in strikes if not at_start(strike)]
     count = -(-len(strikes) // STRIKES)
-    blocks: list[Block] = []
     for number in range(count):
         own = strikes[number::count]
         places = [*range(len(own)), *[HEALTHY] * TWINS]
         orders = [chance.sample(places, len(places)) for _ in range(ROUNDS)]
         orders.append(chance.sample(once := [HEALTHY, *range(len(own))], len(once)))
-        blocks.append(Block(number, own, orders, max(2, -(-requests // ROUNDS))))
+        blocks.append(Block(len(blocks), own, orders, max(2, -(-requests // ROUNDS))))
     return blocks
+
+
+def at_start(strike: Strike) -> bool:
+    """Whether it strikes once in a life, before the service is warm."""
+    return injector(strike.fault).act == "first"
+
+
+def _first(strike: Strike) -> Block:
+    """One round, of which no step is profiled. Its healthy windows come when the service is warm."""
+    return Block(0, [strike], [[0, *[HEALTHY] * TWINS]], int(strike.knobs["requests"]))
 
 
 def block_of(line: Mapping[str, Any]) -> BlockTruth:

@@ -26,7 +26,7 @@ PULSES = ("collect", "hold")
 ACTS: Mapping[str, Sequence[str]] = {
     "outside": ("burn", "stream", "quota", "freeze"),
     "inside": ("wait", "busy", "write", "threads", "repeat", "sync", "trace", *PULSES),
-    "load": ("others", "shift", "bursts", "prefix", "schema", "new_shape", "first"),
+    "load": ("others", "shift", "bursts", "prefix", "schema", "first"),
     "link": ("link",),
 }
 ROLES = ("front_end", "engine", "worker", "machine", "client", "link")
@@ -41,7 +41,6 @@ NEEDS: Mapping[str, str] = {
     "small_cache": "a service that was started with a small cache",
     "shared_prefix": "prompts that share a beginning",
     "grammar": "requests with a schema",
-    "compiled": "a service that compiles its model",
     "fresh_start": "a service that has just been started",
 }
 """What an injector may need, in words."""

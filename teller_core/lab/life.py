@@ -25,13 +25,14 @@ from teller_core.lab.blocks import (
     Strike,
     StrikeTruth,
     Window,
+    at_start,
     block_of,
     plan_life,
 )
 from teller_core.lab.effect import apart, noise, ratios, too_small
 from teller_core.lab.injectors import METRICS, injector
 from teller_core.lab.profiling import profiled, warm
-from teller_core.lab.requests import changed, named, ordinary
+from teller_core.lab.requests import changed, named, ordinary, touched
 from teller_core.lab.serving import Live, Setup, program, served
 from teller_core.lab.striking import check, struck
 
@@ -50,20 +51,23 @@ def run_life(
     folder: Path,
     progress: Progress,
     *,
+    mix: str = "steady",
     vllm: Path | None = None,
     requests: int,
 ) -> Sequence[BlockTruth]:
     """Run the blocks that ``folder`` lacks, in one life of a server that is ``setup``. Returns the truth of those that were run.
 
-    ``progress`` is told what goes on. Raises TellerError where the service does not come up or answer, InputError where
-    ``folder`` holds another life, or where an injector needs what this service has not.
+    ``mix``: of the ordinary requests, one of ``MIXES``. ``progress`` is told what goes on. Raises TellerError where the service
+    does not come up or answer, InputError where ``folder`` holds another life, or where an injector needs what this service has
+    not, UnknownName for a mix that is not there.
     """
     blocks = plan_life(seed, wanted, requests)
     for one in {fault: injector(fault) for fault, _ in wanted}.values():
         if setup.engine not in one.engines:
             raise InputError(f"The fault {one.name}", f"{setup.engine} has no place for it", "Name another --engine")
     start = program(setup.engine, vllm)
-    _same_life(folder, {**asdict(setup), "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests})
+    asked = {"load": mix, "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests}
+    _same_life(folder, {**asdict(setup), **asked})
     done = truths(folder)
     (folder / TRUTH).write_text(_whole_lines(folder))
     missing = [block for block in blocks if block.number not in {each.block for each in done}]
@@ -73,13 +77,13 @@ def run_life(
     bundle = folder / f"bundle-{1 + len([*folder.glob('bundle-*')])}"
     faults = {strike.fault: injector(strike.fault) for block in missing for strike in block.strikes}
     found: list[BlockTruth] = []
-    with served(setup, start, bundle, progress) as live:
+    with served(setup, start, bundle, progress, _first(missing, seed, setup, mix)) as live:
         for one in faults.values():
             check(one, live)
         load.append(live.service.folder / "client.jsonl", warm(live, others=live.others))
         for count, block in enumerate(missing, start=1):
             progress(f"block {count} of {len(missing)}")
-            found.append(_block(block, seed, live, bundle=bundle, before=[*done, *found]))
+            found.append(_block(block, seed, mix, live, bundle=bundle.name, before=[*done, *found]))
             with (folder / TRUTH).open("a") as file:
                 file.write(json.dumps(asdict(found[-1])) + "\n")
     return found
@@ -114,16 +118,34 @@ def _same_life(folder: Path, about: Mapping[str, Any]) -> None:
         raise InputError("The folder of the life", "it holds another one", "Name a new one, or ask for the same")
 
 
-def _block(block: Block, seed: int, live: Live, *, bundle: Path, before: Sequence[BlockTruth]) -> BlockTruth:
+def _first(blocks: Sequence[Block], seed: int, setup: Setup, mix: str) -> Sequence[load.Ask]:
+    """What is sent before the service is warm: the requests of a block that asks for it, else none."""
+    for block in blocks:
+        if at_start(block.strikes[0]):
+            return named(_asks(block, 0, seed, setup, mix), random.Random(f"first {seed}"))
+    return ()
+
+
+def _asks(block: Block, turn: int, seed: int, setup: Setup, mix: str) -> Sequence[load.Ask]:
+    """The requests of every window of a round. After a start all clients come at once, and so do those they are compared with."""
+    asks = ordinary(random.Random(f"asks {seed} {block.number} {turn}"), block.requests, mix, setup.beginning)
+    return [ask._replace(at=0.0) for ask in asks] if at_start(block.strikes[0]) else asks
+
+
+def _block(block: Block, seed: int, mix: str, live: Live, *, bundle: str, before: Sequence[BlockTruth]) -> BlockTruth:
     windows: list[Window] = []
     rounds: list[list[tuple[int, Rows]]] = []
     for turn, order in enumerate(block.orders):
-        asks = ordinary(random.Random(f"asks {seed} {block.number} {turn}"), block.requests)
+        asks = _asks(block, turn, seed, live.setup, mix)
         rows: list[tuple[int, Rows]] = []
         for place, strike in enumerate(order):
             chance = random.Random(f"window {seed} {block.number} {turn} {place}")
             does = None if strike == HEALTHY else block.strikes[strike]
-            window, own = _window((turn, strike, turn >= ROUNDS), does, asks, chance=chance, live=live)
+            if does is not None and at_start(does):
+                window, own = _start(turn, strike, live)
+            else:
+                what = (turn, strike, turn >= ROUNDS)
+                window, own = _window(what, does, asks, chance=chance, live=live)
             windows.append(window)
             rows.append((strike, own))
             time.sleep(PAUSE_S)
@@ -138,9 +160,11 @@ def _block(block: Block, seed: int, live: Live, *, bundle: Path, before: Sequenc
         beside = [
             [*calm, *[own for which, own in rows if which == number]] for calm, rows in zip(twins, rounds, strict=True)
         ]
+        places = touched(block.requests, injector(strike.fault), strike.knobs)
+        beside = [[[own[place] for place in places] for own in of_round] for of_round in beside]
         mine = [window for window in windows if window.strike in (number, HEALTHY)]
         strikes.append(_truth(strike, mine, beside, sigma, seed))
-    return BlockTruth(block.number, bundle.name, windows, strikes, differ)
+    return BlockTruth(block.number, bundle, windows, strikes, differ)
 
 
 def _truth(
@@ -155,7 +179,7 @@ def _truth(
     elif one.where == "inside" and not any(window.delays for window in windows):
         rejected = "the injector did nothing"
     else:
-        rejected = too_small(moved.get(one.moves), sigma, TWINS, ROUNDS) or None
+        rejected = too_small(moved.get(one.moves), sigma, TWINS, len(beside)) or None
     return StrikeTruth(
         **asdict(strike),
         cause=one.cause,
@@ -167,6 +191,24 @@ def _truth(
         rejected=rejected,
         rank=one.rank,
     )
+
+
+def _start(turn: int, number: int, live: Live) -> tuple[Window, Rows]:
+    """The window of what was sent before the service was warm, as its clients measured it."""
+    rows = list(live.first)
+    window = Window(
+        round=turn,
+        strike=number,
+        profiled=False,
+        begin=min(row["start_ns"] for row in rows),
+        end=max(row["end_ns"] for row in rows),
+        requests=[row["rid"] for row in rows],
+        others=[],
+        failed=sum(bool(row["err"]) for row in rows),
+        noise={"worker_run_queue_wait_ns": None, "machine_cpu_pressure_ns": None, "throttled_ns": None},
+        delays=[],
+    )
+    return window, rows
 
 
 def _window(

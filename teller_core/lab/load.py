@@ -17,15 +17,30 @@ from teller_core.lab.spaces import enter, inside
 from teller_core.lab.words import sentence, vocabulary
 
 TIMEOUT_S = 60.0
+MOST_LETTERS = 10
+"""Of a token, as the tokenizer of the lab's models learned them."""
+
+
+class Piece(NamedTuple):
+    """The first ``words`` of one of endlessly many texts: the same wherever it has the same number."""
+
+    text: int
+    words: int
 
 
 class Ask(NamedTuple):
-    """One request to send: ``at`` seconds after the load began, or later where all connections are busy."""
+    """One request to send: ``at`` seconds after the load began, or later where all connections are busy.
+
+    ``words``: of its prompt, after the pieces that it shares with others. ``properties``: of the JSON object that the answer must
+    be, under a schema that no other request has; 0: it may be anything.
+    """
 
     rid: str
     at: float
     words: int
     output: int
+    opening: tuple[Piece, ...] = ()
+    properties: int = 0
 
 
 class Target(NamedTuple):
@@ -42,16 +57,7 @@ def send(
     """Send ``asks`` (ordered by ``at``) over at most ``connections`` at once, call ``done`` after each, return the rows."""
     words = vocabulary()
     chance = random.Random(seed)
-    bodies = [
-        {
-            "model": target.model,
-            "stream": True,
-            "temperature": 0.0,
-            "max_tokens": ask.output,
-            "prompt": sentence(chance, words, ask.words),
-        }
-        for ask in asks
-    ]
+    bodies = [_body(target, ask, words, chance) for ask in asks]
     began = time.monotonic()
     with ThreadPoolExecutor(connections, initializer=enter, initargs=(target.space,)) as pool:
         waiting: list[Future[dict[str, Any]]] = []
@@ -83,6 +89,33 @@ def healthy(port: int, space: str = "") -> bool:
         return False
     finally:
         connection.close()
+
+
+def _body(target: Target, ask: Ask, words: list[str], chance: random.Random) -> dict[str, Any]:
+    opening = [sentence(random.Random(f"text {piece.text}"), words, piece.words) for piece in ask.opening]
+    body: dict[str, Any] = {
+        "model": target.model,
+        "stream": True,
+        "temperature": 0.0,
+        "max_tokens": ask.output,
+        "prompt": " ".join([*opening, sentence(chance, words, ask.words)]),
+    }
+    if ask.properties:
+        schema = _schema(ask.properties, ask.output, words, chance)
+        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    return body
+
+
+def _schema(properties: int, tokens: int, words: list[str], chance: random.Random) -> dict[str, Any]:
+    """Of an object that cannot end before ``tokens``, whatever a model of ours writes in it."""
+    names = [f"{name}_{chance.getrandbits(32):08x}" for name in chance.choices(words, k=properties)]
+    text = {"type": "string", "minLength": -(-MOST_LETTERS * tokens // properties)}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, text),
+        "required": names,
+        "additionalProperties": False,
+    }
 
 
 def _one(port: int, rid: str, body: dict[str, Any], done: Callable[[], None]) -> dict[str, Any]:

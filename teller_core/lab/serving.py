@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from teller_core.collect.bundle import Service, record
 from teller_core.errors import InputError, MissingExtra, TellerError, UnknownName
@@ -20,6 +21,7 @@ from teller_core.lab.injectors import ENGINES
 from teller_core.lab.link import Link, linked
 from teller_core.lab.model import SHAPES, tiny_model
 from teller_core.lab.outside import Groups, Process, grouped
+from teller_core.lab.requests import warm_up
 
 NEEDED = ("torch", "transformers", "fastapi", "uvicorn", "tokenizers", "safetensors")
 START_S = 300.0
@@ -34,16 +36,23 @@ VARIABLES = {
     "DO_NOT_TRACK": "1",
 }
 """Nothing is fetched, nothing is reported to anybody, and one thread computes, as on a machine that others share."""
-VLLM = ("--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager", "--max-num-seqs", "8")
+VLLM = (
+    *("--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager", "--max-num-seqs", "8"),
+    *("--block-size", "32", "--enable-logging-iteration-details"),
+)
+"""A line of its log tells each step. What prompts share is found by whole blocks: the usual ones of 128 tokens are longer than
+most prompts.
+"""
 TRANSFORMERS = (
     *("--continuous-batching", "--attn-implementation", "sdpa", "--cb-num-blocks", "768"),
     *("--cb-max-batch-tokens", "512", "--device", "cpu"),
 )
 ROOMY = ("--max-model-len", "2048")
-SMALL_CACHE = ("--max-model-len", "1024", "--block-size", "32", "--num-gpu-blocks-override", "40")
-"""Room for 1280 tokens, of which one request may take most."""
+SMALL_CACHE = ("--max-model-len", "1984", "--num-gpu-blocks-override", "64")
+"""Room for 2048 tokens, a third of them of what all prompts begin with, of which one request may take most."""
 CACHES = ("roomy", "small")
-WARM_UP = tuple(load.Ask(f"warmup-{number:03d}", 0.0, words, 12) for number, words in enumerate((30, 100, 10, 60)))
+BEGINNING_WORDS = {"vllm": 600, "transformers": 0}
+"""What all prompts begin with, where it is found in a cache: there it costs next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,11 @@ class Setup:
     ranks: int = 1
     apart: bool = False
     cache: str = "roomy"
+
+    @property
+    def beginning(self) -> int:
+        """How many words all ordinary prompts begin with."""
+        return BEGINNING_WORDS[self.engine]
 
     def __post_init__(self) -> None:
         for what, given, known in (
@@ -82,8 +96,11 @@ class Live:
 
     ``service`` is recorded where clients talk to it: what they measured belongs into its folder. ``others`` are recorded on the
     other machines, over ``link``. ``processes`` by role: the worker of the second rank is ``worker_1``.
+
+    ``first``: what clients measured of what was sent before it was warm, in order.
     """
 
+    setup: Setup
     service: Service
     target: load.Target
     folder: Path
@@ -91,6 +108,7 @@ class Live:
     groups: Groups | None
     provides: Collection[str]
     disk: Path
+    first: Sequence[dict[str, Any]] = ()
     others: Sequence[Service] = ()
     link: Link | None = None
 
@@ -118,8 +136,12 @@ def program(engine: str, vllm: Path | None = None) -> Path:
 
 
 @contextmanager
-def served(setup: Setup, start: Path, bundle: Path, progress: Callable[[str], None]) -> Generator[Live]:
+def served(
+    setup: Setup, start: Path, bundle: Path, progress: Callable[[str], None], first: Sequence[load.Ask] = ()
+) -> Generator[Live]:
     """Serve, warm up, and stop on leaving. ``start`` is the engine's program.
+
+    ``first``: what is sent before it is warmed up.
 
     Raises TellerError where it does not come up or does not answer.
     """
@@ -147,13 +169,15 @@ def served(setup: Setup, start: Path, bundle: Path, progress: Callable[[str], No
             progress("starting the service")
             _wait_until_up(services, target)
             progress("warming up")
-            rows = load.send(target, WARM_UP, len(WARM_UP), 0, _nothing)
+            early = load.send(target, first, max(1, len(first)), 1, _nothing)
+            asks = warm_up(setup.beginning, grammar=setup.engine == "vllm")
+            rows = [*early, *load.send(target, asks, len(asks), 0, _nothing)]
             load.write(services[0].folder / "client.jsonl", rows)
             processes = _processes(services, folder, setup.ranks)
             groups = stack.enter_context(grouped([*{process.pid: process for process in processes.values()}.values()]))
             disk = on_disk(Path(scratch))
             provided = _provided(setup, groups, disk)
-            yield Live(services[0], target, folder, processes, groups, provided, disk, services[1:], link)
+            yield Live(setup, services[0], target, folder, processes, groups, provided, disk, early, services[1:], link)
 
 
 def free_port() -> int:
@@ -174,7 +198,8 @@ def command_of(setup: Setup, start: Path, target: load.Target, model: str) -> Se
 
 
 def _provided(setup: Setup, groups: Groups | None, disk: Path) -> Collection[str]:
-    provided = {"small_cache"} if setup.cache == "small" else set[str]()
+    provided = {"fresh_start"} | ({"small_cache"} if setup.cache == "small" else set[str]())
+    provided |= {"shared_prefix", "grammar"} if setup.engine == "vllm" else set[str]()
     provided |= {"second_rank"} if setup.ranks > 1 else set()
     provided |= {"link"} if setup.apart else set()
     provided |= {"root"} if os.geteuid() == 0 else set()

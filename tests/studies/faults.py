@@ -18,7 +18,7 @@ from teller_core.lab.leaks import in_recording
 from teller_core.lab.requests import REQUESTS
 from tests.studies.engines import say
 
-NEVER_HERE = ("device", "second_rank", "link", "shared_prefix", "grammar", "compiled", "fresh_start", "small_cache")
+NEVER_HERE = ("device", "second_rank", "link", "small_cache")
 """Needs that a life of one rank on a CPU does not meet."""
 
 

@@ -50,13 +50,11 @@ class Built:
 def record_life(plan: LifePlan, folder: Path, vllm: Path | None, progress: Progress) -> None:
     """Run the life that ``plan`` asks for into ``folder``: the one place that knows how the lab does it.
 
-    Raises InputError for what the lab cannot serve or send.
+    Raises InputError for what the lab cannot serve, UnknownName for a load that it does not know.
     """
-    if plan.load != "steady":
-        raise InputError(f"The load {plan.load}", "the lab does not send it", "Ask for other lives")
     kind = plan.kind
     setup = Setup(kind.engine, plan.model, kind.ranks, kind.apart, kind.cache)
-    run_life(setup, plan.seed, plan.wanted, folder, progress, vllm=vllm, requests=plan.requests)
+    run_life(setup, plan.seed, plan.wanted, folder, progress, mix=plan.load, vllm=vllm, requests=plan.requests)
 
 
 def build(

@@ -25,13 +25,16 @@ STRIKES = 12
 CALM = 3
 """Of these, hard negatives."""
 OWN = 6
-"""Of these, what the life's kind of service alone allows: two ranks, a link between them, a small cache."""
-SEVERITIES = ("strong", "clear", "extreme", "clear", "strong", "slight")
+"""Of these, what the life's kind of service alone allows, two ranks, a link between them, a small cache: at most, and none of
+them more than three times."""
+SEVERITIES = ("strong", "clear", "extreme", "strong", "clear", "extreme", "strong", "slight")
 """One after the other, for each fault on each side. What is slight seldom moves anything."""
 REQUESTS = 24
-NOT_HERE = frozenset({"device", "compiled", "fresh_start"})
+REQUESTS_OF_RANKS = 36
+"""Of a life with two ranks on two processors, whose windows differ more among themselves."""
+NOT_HERE = frozenset({"device"})
 """Needs that no life of the table has."""
-EVERYWHERE = frozenset({"root", "cpu_quota", "disk"})
+EVERYWHERE = frozenset({"root", "cpu_quota", "disk", "fresh_start"})
 NOTHING: frozenset[str] = frozenset()
 OF_VLLM = frozenset({"shared_prefix", "grammar"})
 
@@ -88,7 +91,8 @@ def table(seed: int = 6) -> list[LifePlan]:
         uses: Counter[str] = Counter()
         for number, (kind, model, load) in enumerate(_services(turn)):
             wanted = tuple(_wanted(kind, side, uses, chance))
-            lives.append(LifePlan(side, kind, model, load, 1000 * seed + 2 * number + turn, wanted))
+            requests = REQUESTS if kind.ranks == 1 else REQUESTS_OF_RANKS
+            lives.append(LifePlan(side, kind, model, load, 1000 * seed + 2 * number + turn, wanted, requests))
     half = len(lives) // 2
     return [life for pair in zip(lives[:half], lives[half:], strict=True) for life in pair]
 
@@ -119,7 +123,8 @@ def _wanted(kind: Kind, side: Side, uses: Counter[str], chance: random.Random) -
     faults = [one for one in known if one.cause is not None and one not in own]
     taken: Counter[str] = Counter()
     first = {one.name: random.Random(f"{side} {one.name}").randrange(len(SEVERITIES)) for one in known}
-    for pool, count in ((own, OWN if own else 0), (calm, CALM), (faults, STRIKES - CALM - (OWN if own else 0))):
+    of_kind = min(OWN, 3 * len(own))
+    for pool, count in ((own, of_kind), (calm, CALM), (faults, STRIKES - CALM - of_kind)):
         for _ in range(count):
             one = _least_used(pool, taken, uses, chance)
             taken[one.name] += 1

@@ -37,11 +37,21 @@ class Made:
         self.windows_profiled = 0
 
     @contextmanager
-    def served(self, setup: Setup, start: Path, bundle: Path, progress: object) -> Generator[Any]:
+    def served(
+        self, setup: Setup, start: Path, bundle: Path, progress: object, first: Sequence[load.Ask]
+    ) -> Generator[Any]:
         self.starts += 1
         bundle.mkdir()
-        service = SimpleNamespace(folder=bundle)
-        yield SimpleNamespace(service=service, others=(), target=load.Target(1, "tiny"), provides={"root"})
+        self.factor = 7.0
+        rows = self.send(load.Target(1, "tiny"), first, 1, 1, lambda: None)
+        yield SimpleNamespace(
+            setup=setup,
+            service=SimpleNamespace(folder=bundle),
+            others=(),
+            target=load.Target(1, "tiny"),
+            provides={"root", "fresh_start", "shared_prefix"},
+            first=rows,
+        )
 
     @contextmanager
     def struck(self, one: Injector | None, knobs: Mapping[str, float], live: object) -> Generator[Struck]:
@@ -106,7 +116,9 @@ def test_a_plan_is_the_seeds_own() -> None:
     many = [(name, None) for name in injectors()]
     plans = [plan_life(seed, many, 8) for seed in range(4)]
     assert all(sum(len(block.strikes) for block in plan) == len(many) for plan in plans)
-    assert {len(block.strikes) for plan in plans for block in plan} <= {STRIKES, STRIKES - 1, STRIKES - 2}
+    assert all([strike.fault for strike in plan[0].strikes] == ["warm_up"] for plan in plans)
+    assert [block.number for block in plans[0]] == [*range(len(plans[0]))]
+    assert {len(block.strikes) for plan in plans for block in plan[1:]} <= {STRIKES, STRIKES - 1, STRIKES - 2}
     assert len({tuple(strike.fault for block in plan for strike in block.strikes) for plan in plans}) == 4
     assert len({tuple(order) for plan in plans for block in plan for order in block.orders}) > 20
 
@@ -191,3 +203,28 @@ def test_the_answer_says_it_to_a_person(service: Made, tmp_path: Path) -> None:
     assert "It moved what it is judged by" in text
     again = report.model_copy(update={"rejected": "the injector did nothing"})
     assert "Rejected: the injector did nothing." in "\n".join(lines_of(again, Style()))
+
+
+def test_the_first_requests_of_a_life_are_beside_the_same_ones_later_on(service: Made, tmp_path: Path) -> None:
+    asked = [("host_stall", "strong"), ("warm_up", "strong")]
+    start, block = run_life(Setup("transformers"), 3, asked, tmp_path / "life", told, mix="chat", requests=24)
+    (truth,) = start.strikes
+    assert (truth.fault, truth.cause, truth.rejected) == ("warm_up", None, None)
+    assert truth.moved["ttft"].median == pytest.approx(7.0, rel=0.1)
+    assert [window.strike for window in start.windows] == [0, HEALTHY, HEALTHY]
+    assert len({len(window.requests) for window in start.windows}) == 1
+    assert [strike.fault for strike in block.strikes] == ["host_stall"]
+    assert json.loads((tmp_path / "life" / "life.json").read_text())["load"] == "chat"
+
+
+def test_a_life_starts_once(service: Made, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="strike at its start"):
+        run_life(Setup("vllm"), 3, [("warm_up", "strong")] * 2, tmp_path / "life", told, requests=24)
+
+
+def test_a_new_beginning_is_judged_by_those_who_compute_it(service: Made, tmp_path: Path) -> None:
+    ((strike,),) = [
+        block.strikes
+        for block in run_life(Setup("vllm"), 3, [("cold_cache", "strong")], tmp_path / "life", told, requests=24)
+    ]
+    assert {ratio.pairs for ratio in strike.moved.values()} == {2 * 4}  # two new beginnings, four rounds

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from teller_core.lab.load import Ask, Target, healthy, send
+from teller_core.lab.load import Ask, Piece, Target, healthy, send
 
 
 class _Server(BaseHTTPRequestHandler):
@@ -83,3 +83,21 @@ def test_nobody_listening_is_a_row_with_its_error_and_not_healthy(server: int) -
     assert not healthy(port)
     (row,) = send(Target(port, "m"), [Ask("a", 0.0, 5, 1)], 1, 1, lambda: None)
     assert row["err"] == "ConnectionRefusedError"
+
+
+def test_prompts_share_what_their_pieces_share_and_nothing_else(server: int) -> None:
+    asks = [Ask("a", 0.0, 5, 1, (Piece(0, 9), Piece(7, 4))), Ask("b", 0.0, 5, 1, (Piece(0, 6), Piece(8, 4)))]
+    send(Target(server, "m"), asks, 1, 1, lambda: None)
+    first, second = [body["prompt"].split() for _, body in _Server.seen]
+    assert (len(first), len(second)) == (18, 15)
+    assert first[:6] == second[:6]
+    assert first[6:15] != second[6:15]
+
+
+def test_every_schema_is_new_and_its_object_longer_than_the_answer(server: int) -> None:
+    send(Target(server, "m"), [Ask(rid, 0.0, 5, 16, (), 3) for rid in "ab"], 1, 1, lambda: None)
+    schemas = [body["response_format"]["json_schema"]["schema"] for _, body in _Server.seen]
+    names = [set(schema["properties"]) for schema in schemas]
+    assert all(len(each) == 3 and set(schema["required"]) == each for each, schema in zip(names, schemas, strict=True))
+    assert names[0].isdisjoint(names[1])
+    assert all(sum(text["minLength"] for text in schema["properties"].values()) >= 16 * 10 for schema in schemas)

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 import pytest
 
 from teller_core.lab.injectors import Injector, draw, injector, injectors
-from teller_core.lab.requests import MOST_OUTPUT, MOST_WORDS, changed, named, ordinary
+from teller_core.lab.load import Piece
+from teller_core.lab.mixes import MIXES
+from teller_core.lab.requests import BEGINNING, MOST_OUTPUT, MOST_WORDS, changed, named, ordinary, touched, warm_up
 
-ASKS = ordinary(random.Random(3))
-OF_LOAD = [one for one in injectors().values() if one.act in ("others", "shift", "bursts")]
+BEGINNING_WORDS = 600
+ASKS = ordinary(random.Random(3), beginning=BEGINNING_WORDS)
+OF_LOAD = [one for one in injectors().values() if one.act in ("others", "shift", "bursts", "prefix", "schema")]
 
 
 def knobs(fault: str) -> Mapping[str, float]:
@@ -17,8 +20,8 @@ def knobs(fault: str) -> Mapping[str, float]:
 
 
 def test_requests_are_the_seeds_own_and_in_order() -> None:
-    assert ordinary(random.Random(3)) == ASKS
-    assert ordinary(random.Random(4)) != ASKS
+    assert ordinary(random.Random(3), beginning=BEGINNING_WORDS) == ASKS
+    assert ordinary(random.Random(4), beginning=BEGINNING_WORDS) != ASKS
     assert [ask.at for ask in ASKS] == sorted(ask.at for ask in ASKS)
 
 
@@ -57,3 +60,44 @@ def test_names_tell_neither_window_nor_order() -> None:
     assert len(set(names)) == len(ASKS)
     assert {len(name) for name in names} == {12}
     assert names != sorted(names)
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_every_prompt_begins_alike_and_nothing_follows_where_nothing_is_shared(mix: str) -> None:
+    asks = ordinary(random.Random(3), 40, mix, BEGINNING_WORDS)
+    assert {ask.opening[0] for ask in asks} == {Piece(BEGINNING, BEGINNING_WORDS)}
+    assert all(piece.text == BEGINNING for ask in ordinary(random.Random(3), 40) for piece in ask.opening)
+
+
+def test_a_service_that_is_warm_knows_the_beginning_and_what_a_schema_is() -> None:
+    assert {ask.opening for ask in warm_up(BEGINNING_WORDS)} == {(Piece(BEGINNING, BEGINNING_WORDS),)}
+    assert [ask.properties > 0 for ask in warm_up(grammar=True)].count(True) == 1
+
+
+def test_a_beginning_that_changes_with_every_request_keeps_its_length_and_what_stands_before() -> None:
+    own, _ = changed(ASKS, injector("prefix_cache_miss"), {"words": 200}, random.Random(2))
+    assert {ask.opening[0] for ask in own} == {Piece(BEGINNING, BEGINNING_WORDS - 200)}
+    assert len({ask.opening[1].text for ask in own}) == len(own)
+    assert {sum(piece.words for piece in ask.opening) for ask in own} == {BEGINNING_WORDS}
+    whole, _ = changed(ASKS, injector("prefix_cache_miss"), {"words": BEGINNING_WORDS}, random.Random(2))
+    assert all(piece.text != BEGINNING for ask in whole for piece in ask.opening)
+
+
+def test_a_new_beginning_is_paid_for_once_and_then_shared() -> None:
+    one, knobs = injector("cold_cache"), {"words": 200, "beginnings": 2}
+    own, _ = changed(ASKS, one, knobs, random.Random(2))
+    texts = [ask.opening[1].text for ask in own]
+    assert [place for place, text in enumerate(texts) if text not in texts[:place]] == touched(len(ASKS), one, knobs)
+    assert len(touched(len(ASKS), one, knobs)) == 2
+    again, _ = changed(ASKS, one, knobs, random.Random(3))
+    assert {ask.opening[1].text for ask in again}.isdisjoint(texts)
+
+
+def test_all_requests_are_touched_where_each_is_struck_by_itself() -> None:
+    for fault in ("prefix_cache_miss", "grammar_compile", "host_stall"):
+        assert [*touched(6, injector(fault), {"words": 200, "properties": 3})] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_schema_comes_with_every_request() -> None:
+    own, _ = changed(ASKS, injector("grammar_compile"), {"properties": 30}, random.Random(2))
+    assert [ask.properties for ask in own] == [30] * len(ASKS)

@@ -21,6 +21,12 @@ def test_each_engine_serves_the_model_on_the_port_of_the_load() -> None:
     assert all("--host 127.0.0.1 --port 8000" in command(Setup(engine)) for engine in ("vllm", "transformers"))
 
 
+def test_prompts_begin_alike_where_a_cache_can_find_it() -> None:
+    assert Setup("vllm").beginning > 0
+    assert Setup("transformers").beginning == 0
+    assert "--block-size 32" in command(Setup())
+
+
 def test_a_small_cache_is_asked_for_by_its_blocks() -> None:
     assert "--num-gpu-blocks-override" not in command(Setup())
     assert "--num-gpu-blocks-override" in command(Setup(cache="small"))

@@ -15,7 +15,7 @@ from teller_core.lab import inside, striking
 from teller_core.lab.injectors import injector
 from teller_core.lab.link import Conditions
 from teller_core.lab.outside import Process
-from teller_core.lab.serving import Live
+from teller_core.lab.serving import Live, Setup
 from teller_core.lab.striking import struck
 
 PIDS = {"front_end": 11, "engine": 12, "worker": 13, "worker_1": 14}
@@ -57,7 +57,7 @@ def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Live:
     groups: Any = Groups()
     link: Any = Wire()
     target: Any = None
-    return Live(service, target, tmp_path, processes, groups, (), tmp_path, link=link)
+    return Live(Setup(ranks=2), service, target, tmp_path, processes, groups, (), tmp_path, link=link)
 
 
 @pytest.mark.parametrize(
