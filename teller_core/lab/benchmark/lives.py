@@ -30,8 +30,6 @@ them more than three times."""
 SEVERITIES = ("strong", "clear", "extreme", "strong", "clear", "extreme", "strong", "slight")
 """One after the other, for each fault on each side. What is slight seldom moves anything."""
 REQUESTS = 24
-REQUESTS_OF_RANKS = 36
-"""Of a life with two ranks on two processors, whose windows differ more among themselves."""
 NOT_HERE = frozenset({"device"})
 """Needs that no life of the table has."""
 EVERYWHERE = frozenset({"root", "cpu_quota", "disk", "fresh_start"})
@@ -91,8 +89,7 @@ def table(seed: int = 6) -> list[LifePlan]:
         uses: Counter[str] = Counter()
         for number, (kind, model, load) in enumerate(_services(turn)):
             wanted = tuple(_wanted(kind, side, uses, chance))
-            requests = REQUESTS if kind.ranks == 1 else REQUESTS_OF_RANKS
-            lives.append(LifePlan(side, kind, model, load, 1000 * seed + 2 * number + turn, wanted, requests))
+            lives.append(LifePlan(side, kind, model, load, 1000 * seed + 2 * number + turn, wanted))
     half = len(lives) // 2
     return [life for pair in zip(lives[:half], lives[half:], strict=True) for life in pair]
 
