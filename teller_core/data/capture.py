@@ -87,11 +87,15 @@ class Pauses:
         check_columns(self)
 
 
+STEP_THREAD = "step_thread_"
+"""How the counters begin of the one thread of a process that runs its steps, or decides on them where it runs none."""
+
+
 @dataclass(frozen=True)
 class Samples:
     """Counters over time, one row an interval between two readings, ordered by start.
 
-    ``delta`` int64: the growth of a counter in the interval, in the unit its name ends with.
+    ``delta`` int64: the growth of a counter in the interval, in the unit its name ends with. ``name``: see also STEP_THREAD.
     """
 
     start: Int64

@@ -62,6 +62,8 @@ class Decision(NamedTuple):
     """Requests admitted, in this step or not."""
     kv_usage: float | None = None
     """0 to 1."""
+    thread: int | None = None
+    """The one that chose."""
 
 
 class Outcome(NamedTuple):
@@ -94,6 +96,8 @@ class Execution(NamedTuple):
     """Tokens by request id, where the worker saw them."""
     number: int | None = None
     """That of its Decision, where it was recorded."""
+    thread: int | None = None
+    """The one that ran it."""
 
 
 class Iteration(NamedTuple):

@@ -7,10 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from teller_core.data.capture import Pauses, Samples
+from teller_core.data.capture import STEP_THREAD, Pauses, Samples
 from teller_core.data.records import Process, Recording
 from teller_core.data.steps import StepWork
 from teller_core.rebuild.served import PER_REQUEST
+
+OF_A_THREAD = "thread_"
+"""How the counters of one thread begin in a recording."""
 
 
 def build_pauses(recording: Recording) -> Pauses:
@@ -27,14 +30,19 @@ def build_pauses(recording: Recording) -> Pauses:
 
 
 def build_samples(recording: Recording, problems: Counter[str]) -> Samples:
-    """The growth of each process' counters between two readings, by start. Those of single threads are left out.
+    """The growth of each process' counters between two readings, by start; of single threads those of the one that runs its
+    steps, or else decides on them (see STEP_THREAD).
 
     Problems: ``counters_reset``: a counter fell; the interval in which it did is left out.
     """
     series: defaultdict[tuple[Process | None, str], list[tuple[int, int]]] = defaultdict(list)
+    stepping = _stepping(recording)
     for sample in recording.samples:
         if sample.thread is None:
             series[sample.process, sample.name].append((sample.time, sample.value))
+        elif sample.process is not None and stepping.get(sample.process) == sample.thread:
+            name = sample.name.replace(OF_A_THREAD, STEP_THREAD, 1)
+            series[sample.process, name].append((sample.time, sample.value))
     rows: list[tuple[int, int, str, str, str, int]] = []
     for (process, name), readings in series.items():
         readings.sort()
@@ -52,6 +60,18 @@ def build_samples(recording: Recording, problems: Counter[str]) -> Samples:
         role=[row[4] for row in rows],
         delta=np.array([row[5] for row in rows], dtype=np.int64),
     )
+
+
+def _stepping(recording: Recording) -> dict[Process, int]:
+    """The thread of each process that runs its steps most often, or else decides on them."""
+    found: dict[Process, int] = {}
+    for records in (recording.decisions, recording.executions):
+        seen: defaultdict[Process, Counter[int]] = defaultdict(Counter)
+        for one in records:
+            if one.thread is not None:
+                seen[one.process][one.thread] += 1
+        found |= {process: threads.most_common(1)[0][0] for process, threads in seen.items()}
+    return found
 
 
 def sum_metrics(recording: Recording) -> Mapping[str, float]:

@@ -32,6 +32,7 @@ def decision(found: Found, process: Process, row: Row, dur: int) -> Decision:
         drafted=counts(found, row.get("drafted")),
         running=few(row.get("running")),
         kv_usage=_share(row.get("kv")),
+        thread=count(row.get("tid")),
     )
 
 
@@ -66,7 +67,7 @@ def outcome(found: Found, process: Process, row: Row, dur: int) -> Outcome:
 def execution(found: Found, process: Process, row: Row, dur: int) -> Execution:
     """One run of a worker. Problems: ``bad_token_count``."""
     tokens = counts(found, row.get("tokens")) if isinstance(row.get("tokens"), dict) else None
-    return Execution(process, row["t"], dur, tokens, count(row.get("n")))
+    return Execution(process, row["t"], dur, tokens, count(row.get("n")), count(row.get("tid")))
 
 
 def with_sampling(executions: list[Execution], row: Row, dur: int) -> bool:

@@ -161,6 +161,24 @@ def test_samples_are_growth_between_two_readings_and_a_fall_is_counted() -> None
     assert capture.problems == {"counters_reset": 1}
 
 
+def test_of_single_threads_the_one_that_runs_the_steps_is_kept() -> None:
+    both, engine = Process("h", 7, "engine"), Process("h", 8, "engine")
+    readings = [
+        Sample(process, BEGIN + time, "thread_run_ns", time * thread, thread)
+        for process in (both, engine)
+        for thread in (1, 2, 3)
+        for time in (10, 20)
+    ]
+    recording = Recording(
+        decisions=[Decision(process, BEGIN, 1, {"a": 1}, thread=2) for process in (both, engine)],
+        executions=[Execution(both, BEGIN + 2 + at, 1, thread=thread) for at, thread in enumerate((3, 1, 3))],
+        samples=readings,
+    )
+    samples = rebuild(recording, [], capture_id="c", name="n").samples
+    assert samples.name == ["step_thread_run_ns"] * 2
+    assert sorted(zip(samples.process, samples.delta.tolist(), strict=True)) == [("h/7", 30), ("h/8", 20)]
+
+
 def test_lines_alone_are_steps_of_their_counts() -> None:
     frontend = Process("", 1, "frontend")
     lines = [Iteration(frontend, BEGIN + n * MS, 1000, 0, n, 0, 0, 4, 4, MS, 0.5) for n in range(3)]
