@@ -13,6 +13,8 @@ PARTS = ("hooks", "plugin", "nvtx", "cupti", "scopes", "log", "collectives", "sa
 """Of the recorder, as teller_core.collect.environment knows them, which is not loaded for a look at the help."""
 SEVERITIES = ("slight", "clear", "strong", "extreme")
 """As teller_core.lab.injectors has them, which is not loaded for a look at the help either."""
+MIXES = ("steady", "chat", "bursty")
+"""As teller_core.lab.mixes has them, which is not loaded either."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 
 Verb = Callable[..., int]
@@ -183,10 +185,32 @@ def _lab(lab: Parser, common: Parser) -> None:
     build.add_argument("--lives", type=lives, metavar="A-B", help="which ones of the table, from 1 on (default: all)")
     _vllm(build)
     build.add_argument("--into", type=path, metavar="PACKED", help="where packed ones go (default: tests/lab)")
+    _counterfactual(add)
     judged = add("eval", "say how good a method is on the lives of the benchmark, in one table a tier")
     judged.add_argument("method", metavar="METHOD", help="one of teller_core/lab/evaluation/methods, or all")
     judged.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
     judged.add_argument("--tier", type=int, choices=range(5), help="what is known of them (default: every tier)")
+
+
+def _counterfactual(add: Callable[..., Parser]) -> None:
+    rerun = add(
+        "rerun", "send the same requests to two real services that differ in one thing, and measure what it saves"
+    )
+    rerun.add_argument("folder", type=path, metavar="FOLDER", help="where both are recorded, and the truth goes")
+    change = rerun.add_mutually_exclusive_group(required=True)
+    change.add_argument("--chunk", type=count, metavar="N", help="tokens of a step at most, instead of the usual ones")
+    change.add_argument("--seats", type=count, metavar="N", help="requests of a step at most, instead of 8")
+    rerun.add_argument("--seed", type=int, default=0, help="repeat a rerun (default: 0)")
+    rerun.add_argument("--mix", choices=MIXES, default="steady", help="of the requests (default: steady)")
+    rerun.add_argument("--fault", metavar="NAME", help="what is done in all windows, alike (default: nothing)")
+    rerun.add_argument("--severity", choices=SEVERITIES, default="strong", help="of the fault (default: strong)")
+    rerun.add_argument("--engine", choices=("vllm", "transformers"), default="vllm", help="default: vllm")
+    _vllm(rerun)
+    rerun.add_argument("--requests", type=count, metavar="N", help="of each window (default: 24)")
+    rerun.add_argument("--starts", type=count, metavar="N", help="of each of the two services (default: 4)")
+    lifted = add("lifted", "say what each request of a recorded life would have saved without the fault that struck it")
+    lifted.add_argument("folder", type=path, metavar="LIFE", help="its folder, as lab build or lab run left it")
+    lifted.add_argument("--to", type=path, metavar="FILE", help="write what each request would have saved as JSON here")
 
 
 def _vllm(verb: Parser) -> None:

@@ -36,6 +36,8 @@ ANSWERS: dict[str, type[report.Model]] = {
     "doctor": report_recording.DoctorReport,
     "lab run": report_lab.LabRunReport,
     "lab build": report_lab.LabBuildReport,
+    "lab rerun": report_lab.LabRerunReport,
+    "lab lifted": report_lab.LabLiftedReport,
 }
 
 

@@ -1,11 +1,15 @@
-"""The verb of the lab: real faults on a real service, and the benchmark of them."""
+"""The verb of the lab: real faults on a real service, what a change of it saves, and the benchmark of them."""
 
 import argparse
+import json
+import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from teller_core.calls import option
 from teller_core.cli.speech import complain, say, style
@@ -13,11 +17,16 @@ from teller_core.cli.verbs import Verbs
 from teller_core.errors import InputError
 from teller_core.tell.progress import shown_on
 
+if TYPE_CHECKING:
+    from teller_core.lab.blocks import Strike
+    from teller_core.lab.serving import Setup
+
 PACKED = Path("tests/lab")
 
 
 def _lab(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    return {"run": _in_scratch, "build": _build, "eval": _eval}[given.action](given)
+    actions = {"run": _in_scratch, "build": _build, "eval": _eval, "rerun": _rerun, "lifted": _lifted}
+    return actions[given.action](given)
 
 
 def _in_scratch(given: argparse.Namespace) -> int:
@@ -80,6 +89,66 @@ def _eval(given: argparse.Namespace) -> int:
     with shown_on(sys.stderr) as progress:
         texts = evaluate(given.method, given.lives or PACKED, tiers, lambda text: progress(text, 0, 0))
     say("\n".join(texts))
+    return 0
+
+
+def _rerun(given: argparse.Namespace) -> int:
+    from teller_core.lab.counterfactual import STARTS, Asked, rerun
+    from teller_core.lab.requests import REQUESTS
+    from teller_core.lab.telling_savings import lines_of_rerun, report_of_rerun
+
+    began = time.monotonic()
+    asked = Asked(
+        _served(given),
+        "seats" if given.chunk is None else "chunk",
+        given.seats if given.chunk is None else given.chunk,
+        given.seed,
+        given.mix,
+        given.requests or REQUESTS,
+        _strike(given),
+    )
+    with shown_on(sys.stderr) as progress:
+        truth = rerun(
+            asked, given.folder, lambda text: progress(text, 0, 0), starts=given.starts or STARTS, vllm=given.vllm
+        )
+    report = report_of_rerun(truth, time.monotonic() - began)
+    say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_rerun(report, style())))
+    return 0
+
+
+def _served(given: argparse.Namespace) -> "Setup":
+    from teller_core.lab.life import setup_for
+
+    return setup_for(given.engine, [] if given.fault is None else [(given.fault, given.severity)])
+
+
+def _strike(given: argparse.Namespace) -> "Strike | None":
+    from teller_core.lab.blocks import Strike
+    from teller_core.lab.injectors import draw, injector
+
+    if given.fault is None:
+        return None
+    knobs = draw(injector(given.fault), given.severity, random.Random(f"strike {given.seed}"))
+    return Strike(given.fault, given.severity, knobs)
+
+
+def _lifted(given: argparse.Namespace) -> int:
+    from teller_core.lab.life import truths
+    from teller_core.lab.savings import lifted, rows_of
+    from teller_core.lab.telling_savings import lines_of_lifted, report_of_lifted
+
+    folder: Path = given.folder
+    blocks = truths(folder)
+    if not blocks:
+        raise InputError(f"The life {folder.name}", "it has no truth", "Name a folder that lab build or lab run left")
+    rows = {
+        name: row for bundle in {block.bundle for block in blocks} for name, row in rows_of(folder / bundle).items()
+    }
+    found = lifted(blocks, rows)
+    if given.to is not None:
+        given.to.write_text(json.dumps([asdict(each) for each in found]) + "\n")
+    report = report_of_lifted(folder.name, found)
+    say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_lifted(report)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The answer of the lab: what was done to a real service, and which latency it moved by how much."""
+"""The answers of the lab: what was done to a real service, which latency it moved by how much, and what a change saves."""
 
 from typing import Literal
 
@@ -79,3 +79,54 @@ class LabRunReport(Model):
     rejected: str | None = Field(description="why no latency counts as moved, null where one does")
     windows: list[WindowLine]
     bundle: str | None = Field(description="name of the recording that was kept")
+
+
+class SavedLine(Model):
+    """One latency of the same requests before and after one thing was changed."""
+
+    latency: Literal["ttft", "itl_mean", "itl_max", "e2e"]
+    ratio: float = Field(description="median over pairs of a request after / before")
+    low: float = Field(description="lower end of its 95 % interval")
+    high: float = Field(description="upper end")
+    pairs: int
+    faster: int = Field(description="requests whose own interval lies below 1")
+    slower: int = Field(description="requests whose own interval lies above 1")
+    undecided: int = Field(description="all others")
+    saved_ms: float | None = Field(description="what the middle request saves, null for too few pairs of each")
+
+
+class LabRerunReport(Model):
+    """What one change of a real service saves."""
+
+    engine: Literal["vllm", "transformers"]
+    changed: Literal["chunk", "seats"]
+    before: int | None = Field(description="null: what the engine has by itself")
+    after: int
+    fault: str | None = Field(description="what was done in all windows, before and after")
+    severity: Literal["slight", "clear", "strong", "extreme"] | None
+    seed: int
+    seconds: float
+    starts: int = Field(description="of each of the two services")
+    failed: int = Field(description="requests without an answer")
+    moved: list[SavedLine]
+
+
+class LiftedLine(Model):
+    """What the requests of struck windows would have saved without one fault of a life."""
+
+    block: int
+    fault: str
+    cause: str | None = Field(description="the one cause of the taxonomy, null for a hard negative")
+    severity: Literal["slight", "clear", "strong", "extreme"]
+    rejected: str | None = Field(description="why no latency counts as moved, null where one does")
+    requests: int = Field(description="whose time from end to end can be compared")
+    saved: int = Field(description="of these, whose own interval lies below 1")
+    saved_ms: float | None = Field(description="from end to end, of the middle one; null where there is none")
+    ratio: float | None = Field(description="of the middle one, without the fault / with it")
+
+
+class LabLiftedReport(Model):
+    """What lifting each fault of a life saves."""
+
+    life: str
+    faults: list[LiftedLine]

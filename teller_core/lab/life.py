@@ -67,7 +67,7 @@ def run_life(
             raise InputError(f"The fault {one.name}", f"{setup.engine} has no place for it", "Name another --engine")
     start = program(setup.engine, vllm)
     asked = {"load": mix, "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests}
-    _same_life(folder, {**asdict(setup), **asked})
+    same_life(folder, {**asdict(setup), **asked})
     done = truths(folder)
     (folder / TRUTH).write_text(_whole_lines(folder))
     missing = [block for block in blocks if block.number not in {each.block for each in done}]
@@ -107,7 +107,8 @@ def _whole_lines(folder: Path) -> str:
     return before + end
 
 
-def _same_life(folder: Path, about: Mapping[str, Any]) -> None:
+def same_life(folder: Path, about: Mapping[str, Any]) -> None:
+    """Write down in ``folder`` what was asked for. Raises InputError where it holds something else, or another life."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / ABOUT
     if not file.exists():
@@ -145,7 +146,7 @@ def _block(block: Block, seed: int, mix: str, live: Live, *, bundle: str, before
                 window, own = _start(turn, strike, live)
             else:
                 what = (turn, strike, turn >= ROUNDS)
-                window, own = _window(what, does, asks, chance=chance, live=live)
+                window, own = run_window(what, does, sent(does, asks, chance), chance=chance, live=live)
             windows.append(window)
             rows.append((strike, own))
             time.sleep(PAUSE_S)
@@ -211,22 +212,32 @@ def _start(turn: int, number: int, live: Live) -> tuple[Window, Rows]:
     return window, rows
 
 
-def _window(
+def sent(
+    strike: Strike | None, asks: Sequence[load.Ask], chance: random.Random
+) -> tuple[Sequence[load.Ask], Sequence[load.Ask]]:
+    """(the ordinary requests, those of others) of a window with ``strike``, where ``asks`` are sent in a healthy one."""
+    return (
+        changed(asks, None, {}, chance)
+        if strike is None
+        else changed(asks, injector(strike.fault), strike.knobs, chance)
+    )
+
+
+def run_window(
     place: tuple[int, int, bool],
     strike: Strike | None,
-    asks: Sequence[load.Ask],
+    asks: tuple[Sequence[load.Ask], Sequence[load.Ask]],
     *,
     chance: random.Random,
     live: Live,
 ) -> tuple[Window, Rows]:
     """One window, and what clients measured of its ordinary requests, in their order. ``place``: its round, the strike's
-    position, and whether it is profiled.
+    position, and whether it is profiled. ``asks``: ordinary ones and others, which are named here.
     """
     turn, number, is_profiled = place
     one = None if strike is None else injector(strike.fault)
     knobs: Mapping[str, float] = {} if strike is None else strike.knobs
-    own, others = changed(asks, one, knobs, chance)
-    own, others = named(own, chance), named(others, chance)
+    own, others = (named(each, chance) for each in asks)
     together = sorted([*own, *others], key=lambda ask: ask.at)
     with struck(one, knobs, live) as what, profiled(live, others=live.others) if is_profiled else nullcontext():
         rows = load.send(live.target, together, CONNECTIONS, chance.getrandbits(32), _nothing)

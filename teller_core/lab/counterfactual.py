@@ -1,0 +1,186 @@
+"""Two real services that differ in one thing, side by side, and the same requests sent to both: what the change saves.
+
+Both are there at once, and each window of requests goes to one and then to the other, in an order of chance: what else goes on
+on the machine strikes both alike. They are started anew several times, now one first and now the other, as a start has luck of
+its own. Prompts and names are the same in both windows of a pair, and others in every pair, so that nothing is found in a cache.
+
+A folder holds ``life.json``, what was asked for; ``bundle-N``, a recording of each start of a service; ``windows.jsonl``, a line
+a window of each pair of starts that is whole; and ``truth.json``, when all are there.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from teller_core.errors import InputError
+from teller_core.lab import nodes
+from teller_core.lab.blocks import HEALTHY, Strike, Window
+from teller_core.lab.effect import Ratio, Row, ratios
+from teller_core.lab.injectors import injector
+from teller_core.lab.life import PAUSE_S, run_window, same_life, sent
+from teller_core.lab.outside import Delay
+from teller_core.lab.requests import REQUESTS, ordinary
+from teller_core.lab.savings import Saved, rows_of, saved
+from teller_core.lab.serving import Live, Setup, program, served
+from teller_core.lab.striking import check
+
+CHANGES = ("chunk", "seats")
+"""What of a service may be another one."""
+STARTS, ROUNDS = 4, 3
+"""Twelve pairs a request: of that many, the interval of a median leaves out two at each end."""
+ONCE = ("first", "prefix")
+"""Acts that the same requests do not bring about again: the service has started, the beginning is known."""
+BEFORE, AFTER = 0, 1
+TRUTH, WINDOWS = "truth.json", "windows.jsonl"
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is served, and what of it is ``after`` instead. ``requests``: of one window, the same ones in all; ``strike``: what is
+    done in all windows, alike.
+
+    Raises InputError for a change that is none, and for a fault that cannot be there in every window.
+    """
+
+    setup: Setup
+    what: str
+    after: int
+    seed: int = 0
+    mix: str = "steady"
+    requests: int = REQUESTS
+    strike: Strike | None = None
+    rounds: int = ROUNDS
+
+    def __post_init__(self) -> None:
+        if self.what not in CHANGES:
+            raise InputError("The change", f"it is none of {', '.join(CHANGES)}", "Name one of these")
+        if self.after == self.before:
+            raise InputError("The change", f"{self.what} is {self.after} already", "Ask for another number")
+        one = None if self.strike is None else injector(self.strike.fault)
+        if one is not None and (one.act in ONCE or self.setup.engine not in one.engines):
+            raise InputError(f"The fault {one.name}", "it cannot be done in every window", "Name another one")
+
+    @property
+    def before(self) -> int | None:
+        """None: what the engine has by itself."""
+        return getattr(self.setup, self.what)
+
+    @property
+    def arms(self) -> tuple[Setup, Setup]:
+        """What is served BEFORE and AFTER the change. Raises InputError for what cannot be served."""
+        return self.setup, replace(self.setup, **{self.what: self.after})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One window. ``arm``: BEFORE or AFTER; ``start``: which pair of services it was sent to, recorded in ``bundle``."""
+
+    start: int
+    arm: int
+    bundle: str
+    window: Window
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """The truth. ``moved``: by latency, after the change over before it, over all requests, and with an interval over starts;
+    ``requests``: of each by itself, in these starts.
+    """
+
+    asked: Asked
+    windows: Sequence[Ran]
+    moved: Mapping[str, Ratio]
+    requests: Sequence[Saved]
+
+
+def rerun(asked: Asked, folder: Path, progress: Progress, *, starts: int = STARTS, vllm: Path | None = None) -> Rerun:
+    """Run the starts that ``folder`` lacks. Returns the whole truth.
+
+    ``progress`` is told what goes on. Raises TellerError where a service does not come up or answer, InputError where ``folder``
+    holds something else or a fault needs what is not there, UnknownName for a mix that is not there.
+    """
+    asked.arms  # noqa: B018  # refused before anything is written
+    start = program(asked.setup.engine, vllm)
+    same_life(folder, asdict(asked))
+    nodes.mend(folder)
+    for number in range(starts):
+        done = ran(folder)
+        if number in {each.start for each in done}:
+            continue
+        progress(f"start {number + 1} of {starts}")
+        with ExitStack() as stack:
+            pair: dict[int, tuple[Live, str]] = {}
+            for arm in (BEFORE, AFTER) if number % 2 == 0 else (AFTER, BEFORE):
+                bundle = f"bundle-{1 + len([*folder.glob('bundle-*')])}"
+                live = stack.enter_context(served(asked.arms[arm], start, folder / bundle, progress))
+                pair[arm] = live, bundle
+            done += _windows(asked, number, pair, progress)
+        _write(folder / WINDOWS, "".join(json.dumps(asdict(each)) + "\n" for each in done))
+    truth = _truth(folder, asked)
+    _write(folder / TRUTH, json.dumps(asdict(truth)) + "\n")
+    return truth
+
+
+def ran(folder: Path) -> list[Ran]:
+    """The windows of all starts that ``folder`` holds whole."""
+    file = folder / WINDOWS
+    return [_ran(json.loads(line)) for line in (file.read_text().splitlines() if file.exists() else ())]
+
+
+def _ran(line: dict[str, Any]) -> Ran:
+    given: dict[str, Any] = {**line["window"], "delays": [Delay(*each) for each in line["window"]["delays"]]}
+    return Ran(line["start"], line["arm"], line["bundle"], Window(**given))
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all."""
+    hidden = file.with_name(f".{file.name}")
+    hidden.write_text(text)
+    hidden.replace(file)
+
+
+def _windows(asked: Asked, number: int, pair: Mapping[int, tuple[Live, str]], progress: Progress) -> list[Ran]:
+    """The windows of one pair of services. Those before round 0 are for warming up, and count nowhere."""
+    strike, seed = asked.strike, f"{asked.seed} {number}"
+    if strike is not None:
+        for live, _ in pair.values():
+            check(injector(strike.fault), live)
+    chance = random.Random(f"asks {asked.seed}")
+    asks = sent(strike, ordinary(chance, asked.requests, asked.mix, asked.setup.beginning), chance)
+    found: list[Ran] = []
+    order = random.Random(f"order {seed}")
+    for turn in range(-1, asked.rounds):
+        progress(f"round {turn + 1} of {asked.rounds}" if turn >= 0 else "warming up")
+        for arm in order.sample((BEFORE, AFTER), 2):
+            live, bundle = pair[arm]
+            what = (turn, HEALTHY if strike is None else 0, False)
+            chance = random.Random(f"window {seed} {turn}")  # the same for both: so are their prompts and names
+            window, _ = run_window(what, strike, asks, chance=chance, live=live)
+            if turn >= 0:
+                found.append(Ran(number, arm, bundle, window))
+            time.sleep(PAUSE_S)
+    return found
+
+
+def _truth(folder: Path, asked: Asked) -> Rerun:
+    windows = ran(folder)
+    rows = {bundle: rows_of(folder / bundle) for bundle in {each.bundle for each in windows}}
+    pairs: dict[tuple[int, int], dict[int, Sequence[Row]]] = {}
+    for each in windows:
+        own = [rows[each.bundle][name] for name in each.window.requests]
+        pairs.setdefault((each.start, each.window.round), {})[each.arm] = own
+    of_request = zip(*(zip(both[BEFORE], both[AFTER], strict=True) for both in pairs.values()), strict=True)
+    requests = [saved(place, own) for place, own in enumerate(of_request)]
+    by_start: dict[int, tuple[list[Row], list[Row]]] = {}
+    for (number, _), both in pairs.items():
+        before, after = by_start.setdefault(number, ([], []))
+        before += both[BEFORE]
+        after += both[AFTER]
+    return Rerun(asked, windows, ratios([*by_start.values()], asked.seed), requests)
