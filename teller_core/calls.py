@@ -15,6 +15,8 @@ SEVERITIES = ("slight", "clear", "strong", "extreme")
 """As teller_core.lab.injectors has them, which is not loaded for a look at the help either."""
 MIXES = ("steady", "chat", "bursty")
 """As teller_core.lab.mixes has them, which is not loaded either."""
+LEFT_OUT = ("fault", "engine", "model", "load")
+"""As teller_core.lab.evaluation.results has them."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 
 Verb = Callable[..., int]
@@ -190,6 +192,9 @@ def _lab(lab: Parser, common: Parser) -> None:
     judged.add_argument("method", metavar="METHOD", help="one of teller_core/lab/evaluation/methods, or all")
     judged.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
     judged.add_argument("--tier", type=int, choices=range(5), help="what is known of them (default: every tier)")
+    judged.add_argument("--leave-out", choices=LEFT_OUT, help="judge on each one that it was never trained on")
+    leaks = add("leaks", "say whether the lives of the benchmark give away what was done in them")
+    leaks.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
 
 
 def _counterfactual(add: Callable[..., Parser]) -> None:

@@ -25,7 +25,14 @@ PACKED = Path("tests/lab")
 
 
 def _lab(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    actions = {"run": _in_scratch, "build": _build, "eval": _eval, "rerun": _rerun, "lifted": _lifted}
+    actions = {
+        "run": _in_scratch,
+        "build": _build,
+        "eval": _eval,
+        "leaks": _leaks,
+        "rerun": _rerun,
+        "lifted": _lifted,
+    }
     return actions[given.action](given)
 
 
@@ -81,13 +88,21 @@ def _tell(text: str) -> None:
 
 
 def _eval(given: argparse.Namespace) -> int:
-    from teller_core.lab.evaluation.results import TIERS, evaluate
+    from teller_core.lab.evaluation.results import TIERS, evaluate, evaluate_left_out
 
     if option(given, "json"):
         raise InputError("lab eval", "its tables are text", "Leave --json away")
     tiers = TIERS if given.tier is None else (given.tier,)
-    with shown_on(sys.stderr) as progress:
-        texts = evaluate(given.method, given.lives or PACKED, tiers, lambda text: progress(text, 0, 0))
+    folder: Path = given.lives or PACKED
+    with shown_on(sys.stderr) as shown:
+
+        def progress(text: str) -> None:
+            shown(text, 0, 0)
+
+        if given.leave_out is None:
+            texts = evaluate(given.method, folder, tiers, progress)
+        else:
+            texts = evaluate_left_out(given.method, folder, tiers, given.leave_out, progress)
     say("\n".join(texts))
     return 0
 
@@ -149,6 +164,17 @@ def _lifted(given: argparse.Namespace) -> int:
         given.to.write_text(json.dumps([asdict(each) for each in found]) + "\n")
     report = report_of_lifted(folder.name, found)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_lifted(report)))
+    return 0
+
+
+def _leaks(given: argparse.Namespace) -> int:
+    from teller_core.lab.probe.telling import leaks, lines_of
+
+    if option(given, "json"):
+        raise InputError("lab leaks", "its table is text", "Leave --json away")
+    with shown_on(sys.stderr) as shown:
+        verdicts = leaks(given.lives or PACKED, lambda text: shown(text, 0, 0))
+    say("\n".join(lines_of(verdicts)))
     return 0
 
 

@@ -16,7 +16,7 @@ from teller_core.lab.evaluation.learners import logistic, probabilities
 from teller_core.lab.evaluation.method import CANNOT, CAUSE, TYPICAL, Claim
 from teller_core.lab.evaluation.seen import Seen
 from teller_core.lab.evaluation.step_features import NAMES
-from teller_core.lab.evaluation.training import Scale, scale_of
+from teller_core.lab.evaluation.training import MOST_ROWS, Scale, fresh_requests, scale_of, some
 
 MOST_SUSPICIOUS = 3
 """Steps of a request that are looked at: one may be chance."""
@@ -75,13 +75,23 @@ def _beside(seen: Seen, request: int) -> Int64:
 
 def learn(episodes: Sequence[Episode], scores: Sequence[Float64]) -> CauseMap:
     """The map for a method that gave these scores to the steps of the training side."""
+    return learned(
+        episodes, [request_rows(episode.seen, score) for episode, score in zip(episodes, scores, strict=True)]
+    )
+
+
+def learned(episodes: Sequence[Episode], values: Sequence[Float64]) -> CauseMap:
+    """The map from rows of numbers, one a request of each episode, to causes: of at most MOST_ROWS requests, each once."""
     rows: list[Float64] = []
     truth: list[str] = []
-    for episode, score in zip(episodes, scores, strict=True):
-        judged = [at for at, label in enumerate(episode.labels.request) if label != NOT_JUDGED]
-        rows.append(request_rows(episode.seen, score)[judged])
+    for episode, value, mine in zip(episodes, values, fresh_requests(episodes), strict=True):
+        judged = [at for at, label in enumerate(episode.labels.request) if label != NOT_JUDGED and mine[at]]
+        rows.append(value[judged])
         truth += [episode.labels.request[at] for at in judged]
-    return fitted(np.concatenate(rows) if rows else np.empty((0, 1)), truth)
+    if not truth:
+        return fitted(np.empty((0, 1)), [])
+    drawn = some(np.arange(len(truth), dtype=np.float64), MOST_ROWS, 0).astype(np.int64)
+    return fitted(np.concatenate(rows)[drawn], [truth[at] for at in drawn.tolist()])
 
 
 def fitted(value: Float64, truth: Sequence[str]) -> CauseMap:

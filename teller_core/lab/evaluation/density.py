@@ -12,7 +12,7 @@ from teller_core.lab.evaluation.learners import log_likelihood
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.seen import Seen
 from teller_core.lab.evaluation.step_features import NAMES, TIMES
-from teller_core.lab.evaluation.training import Scale, healthy_steps, scale_of, some
+from teller_core.lab.evaluation.training import Scale, healthy_steps, scale_of
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,10 @@ def columns_of(options: Options) -> list[int]:
     return [at for at, name in enumerate(NAMES) if options["all"] or name in TIMES]
 
 
-def learned(
-    episodes: Sequence[Episode], options: Options, *, seed: int, most: int, fit: Callable[[Float64], Any]
-) -> Density:
-    """``fit`` on at most ``most`` healthy steps."""
+def learned(episodes: Sequence[Episode], options: Options, seed: int, fit: Callable[[Float64], Any]) -> Density:
+    """``fit`` on healthy steps."""
     columns = columns_of(options)
-    value = some(healthy_steps(episodes, columns), most, seed)
+    value = healthy_steps(episodes, columns, seed)
     scale = scale_of(value)
     return Density(columns, scale, fit(scale(value)) if len(value) else None)
 

@@ -6,7 +6,10 @@ What stands in files here are options and seeds alone: no fitted model is ever s
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # scikit-learn has no types: what it gives is Any from here on.
 
+import importlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -15,10 +18,27 @@ import numpy as np
 from teller_core.data.table import Float64
 from teller_core.errors import MissingExtra
 
+PARTS = ("ensemble", "linear_model", "mixture")
+
+
+def load() -> None:
+    """Import what methods learn with, where it is installed: forks of this process need not."""
+    if find_spec("sklearn") is not None:
+        for name in PARTS:
+            _part(name)
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """While it lasts, what is loaded of native libraries works in one thread: in a fork its parent's threads are not there, and
+    forks share the processors among themselves.
+    """
+    if find_spec("threadpoolctl") is None:
+        return nullcontext()
+    found: Any = importlib.import_module("threadpoolctl")  # scikit-learn brings it
+    return found.threadpool_limits(1)
+
 
 def _part(name: str) -> ModuleType:
-    import importlib
-
     try:
         return importlib.import_module(f"sklearn.{name}")
     except ImportError:
@@ -28,12 +48,6 @@ def _part(name: str) -> ModuleType:
 def isolation_forest(value: Float64, *, trees: int, samples: float, seed: int) -> Any:
     """Isolation forest (Liu, Ting and Zhou 2008) on rows without NaN."""
     made: Any = _part("ensemble").IsolationForest(n_estimators=trees, max_samples=samples, random_state=seed)
-    return made.fit(value)
-
-
-def kernel_density(value: Float64, bandwidth: float) -> Any:
-    """A Gaussian kernel density (Parzen 1962) of rows without NaN."""
-    made: Any = _part("neighbors").KernelDensity(bandwidth=bandwidth, rtol=1e-3)
     return made.fit(value)
 
 
@@ -67,3 +81,8 @@ def log_likelihood(model: Any, value: Float64) -> Float64:
 def probabilities(model: Any, value: Float64) -> tuple[list[str], Float64]:
     """(classes, float64 [rows, classes])."""
     return [str(name) for name in model.classes_], np.asarray(model.predict_proba(value), dtype=np.float64)
+
+
+def weights(model: Any) -> Float64:
+    """float64 a column: the largest weight that a logistic regression gives it for any class."""
+    return np.abs(np.asarray(model.coef_, dtype=np.float64)).max(axis=0)

@@ -1,6 +1,7 @@
 """The benchmark's lives as episodes of the evaluation: the one place that knows both shapes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +15,40 @@ from teller_core.lab.benchmark.pack import Packed, capture_of, lives
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode, Int8, Labels
 from teller_core.lab.evaluation.running import Sides
 from teller_core.lab.evaluation.seen import blinded
+from teller_core.lab.evaluation.side_by_side import side_by_side
 
 TRAIN, TEST = "train", "test"
 
 
-def sides(folder: Path, tier: int, progress: Callable[[str], None]) -> Sides:
-    """The lives that are packed in ``folder``, as recorded at ``tier``. Raises InputError where there are none."""
+def sides(folder: Path, tier: int, progress: Callable[[str], None], at_once: int = 1) -> Sides:
+    """The lives that are packed in ``folder``, as recorded at ``tier``, ``at_once`` of them being read at a time.
+
+    What all methods read off an episode is measured. Raises InputError where there are none.
+    """
     packed = lives(folder)
     if not packed:
         raise InputError(f"--lives {folder.name}", "no life is packed in it", "Build some: teller lab build")
-    found: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
-    for at, life in enumerate(packed, 1):
+
+    def read(at: int, life: Packed) -> list[tuple[str, Episode]]:
         progress(f"life {at} of {len(packed)} at T{tier}")
-        side = str(life.about["side"])
-        for kind, episode in _episodes(life, tier, compositions=side == TEST):
-            found[kind or side].append(episode)
+        episodes = list(_episodes(life, tier))
+        for _, episode in episodes:
+            episode.seen.measure()
+        return episodes
+
+    found: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
+    for several in side_by_side([partial(read, at, life) for at, life in enumerate(packed, 1)], at_once):
+        for kind, episode in several:
+            found[kind].append(episode)
     return Sides(found["train"], found["test"], found["struck"], found["healthy"], found["life"])
 
 
-def _episodes(life: Packed, tier: int, *, compositions: bool) -> Iterator[tuple[str, Episode]]:
-    """(composition, episode); the usual composition has no name."""
-    capture = capture_of(life, tier)
+def _episodes(life: Packed, tier: int) -> Iterator[tuple[str, Episode]]:
+    """(side or composition, episode)."""
+    side, capture = str(life.about["side"]), capture_of(life, tier)
     for each in cut.episodes(life, capture, tier):
-        yield "", episode_of(life, each)
-    if compositions:
+        yield side, episode_of(life, each)
+    if side == TEST:
         for what in ("struck", "healthy", "life"):
             for each in cut.composed(life, capture, tier, what):
                 yield what, episode_of(life, each)

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import Float64, Int32, Mask, take
+from teller_core.data.table import Float64, Int32, Int64, Mask, take
 from teller_core.lab.evaluation import calibration, causes, detection, ranking
 from teller_core.lab.evaluation.bootstrap import Interval, all_by_life, by_life
 from teller_core.lab.evaluation.causes import Named
+from teller_core.lab.evaluation.merging import merged
 from teller_core.lab.evaluation.method import CANNOT, CAUSE
 from teller_core.lab.evaluation.rows import NameRows, RequestRows, Rows, StepRows, distinct_windows
 
@@ -32,6 +33,10 @@ FELT = 3.0
 """d' from which an effect stands out of the noise."""
 SURELY = 0.10
 """The risk at which coverage is asked for."""
+SURE_DECIMALS = 3
+"""Of how sure somebody is: more say nothing."""
+CERTAINTY = (("ece", -1), ("brier", -1), ("risk_over_coverage", -1), ("coverage_at_risk_10", 1))
+"""Figures of certainty, and whether more or less is better."""
 
 
 class Figure(NamedTuple):
@@ -50,10 +55,11 @@ class Figure(NamedTuple):
 
 def figures(rows: Rows) -> list[Figure]:
     """All figures of the usual composition, requests first."""
+    requests = alike(rows.requests)
     return [
-        *of_requests(rows.requests, "request"),
-        *by_severity(rows.requests),
-        *by_effect(rows.requests),
+        *of_requests(requests, "request"),
+        *by_severity(requests),
+        *by_effect(requests),
         *alarms(rows, "healthy_beside"),
         *of_certainty(rows.requests),
         *of_steps(rows.steps, "step"),
@@ -64,16 +70,44 @@ def figures(rows: Rows) -> list[Figure]:
     ]
 
 
-def of_requests(rows: RequestRows, prefix: str) -> list[Figure]:
+class Alike(NamedTuple):
+    """Requests of which the same is true and said, as one: ``rows`` and what they name (``given``), for how many each stands
+    (``count``); ``of`` int64 and ``window`` int32: of all requests, their row and their window.
+    """
+
+    rows: RequestRows
+    given: Named
+    count: Float64
+    of: Int64
+    window: Int32
+
+    def figure(self, key: str, figure: Callable[[Float64], float], mine: Mask, better: int) -> Figure:
+        """``figure``, behind which stand the windows of the rows that are ``mine``."""
+        window = self.window[mine[self.of]]
+        return _figure(key, figure, better, window, (self.rows.life, self.count))
+
+
+def alike(rows: RequestRows) -> Alike:
+    """The requests of ``rows``, those of which the same is true and said as one."""
+    given = causes.named(rows.truth, rows.claims)
+    verdict = np.unique(np.array(rows.verdict, dtype=np.str_), return_inverse=True)[1]
+    severity = np.array(rows.severity, dtype=np.str_)
+    found = merged(rows.life, given.truth, given.said, verdict, rows.hard, severity, rows.d_prime)
+    few = Named(given.classes, given.truth[found.first], given.said[found.first])
+    return Alike(take(rows, found.first), few, found.count, found.of, rows.window)
+
+
+def of_requests(rows: Alike, prefix: str) -> list[Figure]:
     """Whether the cause of struck requests is named, and none is claimed of the others."""
-    given = _named(rows)
-    hit, calm, hard = causes.struck(given), ~causes.struck(given) & ~rows.hard, rows.hard
-    free = np.array([verdict != CAUSE for verdict in rows.verdict], dtype=np.bool_)
-    dumb = np.array([verdict == CANNOT for verdict in rows.verdict], dtype=np.bool_)
+    given, verdicts = rows.given, rows.rows.verdict
+    hit, hard = causes.struck(given), rows.rows.hard
+    calm = ~hit & ~hard
+    free = np.array([verdict != CAUSE for verdict in verdicts], dtype=np.bool_)
+    dumb = np.array([verdict == CANNOT for verdict in verdicts], dtype=np.bool_)
     right = given.said[:, 0] == given.truth
 
     def say(name: str, figure: Callable[[Float64], float], mine: Mask, better: int = 1) -> Figure:
-        return _figure(f"{prefix}.{name}", figure, rows.life, rows.window[mine], better)
+        return rows.figure(f"{prefix}.{name}", figure, mine, better)
 
     return [
         say("top_1", lambda w: causes.top(given, w, 1), hit),
@@ -87,35 +121,33 @@ def of_requests(rows: RequestRows, prefix: str) -> list[Figure]:
     ]
 
 
-def of_all_faulty(rows: RequestRows) -> list[Figure]:
+def of_all_faulty(rows: Alike) -> list[Figure]:
     """Captures in which every request is struck: whether that is said to be normal, which is a miss, and what is named."""
-    given = _named(rows)
+    given = rows.given
     hit = causes.struck(given)
-    normal = np.array([verdict not in (CAUSE, CANNOT) for verdict in rows.verdict], dtype=np.bool_)
-
-    def say(name: str, figure: Callable[[Float64], float], better: int) -> Figure:
-        return _figure(f"all_faulty.{name}", figure, rows.life, rows.window[hit], better)
-
+    normal = np.array([verdict not in (CAUSE, CANNOT) for verdict in rows.rows.verdict], dtype=np.bool_)
     return [
-        say("called_normal", _share(normal, hit), -1),
-        say("top_1", lambda w: causes.top(given, w, 1), 1),
-        say("top_3", lambda w: causes.top(given, w, 3), 1),
+        rows.figure("all_faulty.called_normal", _share(normal, hit), hit, -1),
+        rows.figure("all_faulty.top_1", lambda w: causes.top(given, w, 1), hit, 1),
+        rows.figure("all_faulty.top_3", lambda w: causes.top(given, w, 3), hit, 1),
     ]
 
 
-def by_severity(rows: RequestRows) -> list[Figure]:
+def by_severity(rows: Alike) -> list[Figure]:
     """Top-1 and top-3 by how hard the fault struck."""
+    severity = rows.rows.severity
     return [
         figure
-        for severity in sorted({str(each) for each in rows.severity.tolist() if each})
-        for figure in _part(rows, rows.severity == severity, f"severity_{severity}")
+        for each in sorted({str(one) for one in severity.tolist() if one})
+        for figure in _part(rows, severity == each, f"severity_{each}")
     ]
 
 
-def by_effect(rows: RequestRows) -> list[Figure]:
+def by_effect(rows: Alike) -> list[Figure]:
     """Top-1 and top-3 by the size of the effect over the noise."""
-    bins = [(name, (rows.d_prime >= low) & (rows.d_prime < high)) for name, low, high in EFFECTS]
-    bins.append(("from_3", rows.d_prime >= FELT))
+    size = rows.rows.d_prime
+    bins = [(name, (size >= low) & (size < high)) for name, low, high in EFFECTS]
+    bins.append(("from_3", size >= FELT))
     return [figure for name, mine in bins for figure in _part(rows, mine, f"effect_{name}")]
 
 
@@ -141,45 +173,64 @@ def alarms(rows: Rows, prefix: str) -> list[Figure]:
 
 def of_certainty(rows: RequestRows) -> list[Figure]:
     """Whether answers are as right as they are sure: of all requests about which something was said."""
-    given = _named(rows)
+    given = causes.named(rows.truth, rows.claims)
     told = np.flatnonzero([verdict != CANNOT for verdict in rows.verdict])
-    right = (given.said[:, 0] == given.truth)[told]
-    sure, life, window = rows.sure[told], rows.life[told], rows.window[told]
+    windows = distinct_windows(rows.window[told])
+    if windows < LEAST_POSITIVES:
+        return [_unsaid(f"certainty.{name}", windows, better) for name, better in CERTAINTY]
+    said = np.round(rows.sure[told], SURE_DECIMALS)
+    correct = (given.said[:, 0] == given.truth)[told]
+    found = merged(rows.life[told], said, correct)
+    sure, right = said[found.first], correct[found.first]
 
-    def curve(weight: Float64) -> calibration.Curve:
-        return calibration.risk_coverage(sure, right, weight)
+    def all_of_it(weight: Float64) -> list[float]:
+        curve = calibration.risk_coverage(sure, right, weight)
+        return [
+            calibration.expected_error(sure, right, weight),
+            calibration.brier(sure, right, weight),
+            calibration.area(curve),
+            calibration.coverage_at(curve, SURELY),
+        ]
 
-    def say(name: str, figure: Callable[[Float64], float], better: int) -> Figure:
-        return _figure(f"certainty.{name}", figure, life, window, better, draws=DRAWS_OF_STEPS)
-
+    values = all_by_life(all_of_it, rows.life[told][found.first], found.count)
     return [
-        say("ece", lambda w: calibration.expected_error(sure, right, w), -1),
-        say("brier", lambda w: calibration.brier(sure, right, w), -1),
-        say("risk_over_coverage", lambda w: calibration.area(curve(w)), -1),
-        say("coverage_at_risk_10", lambda w: calibration.coverage_at(curve(w), SURELY), 1),
+        _said(f"certainty.{name}", value, windows, better)
+        for (name, better), value in zip(CERTAINTY, values, strict=True)
     ]
 
 
 def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
-    """Precision, recall, F1 and the area under precision and recall at every prior, and recall at low false-positive rates."""
-    order = detection.ranked(rows.label, rows.score)
+    """Precision, recall, F1 and the area under precision and recall at every prior, and recall at low false-positive rates.
 
-    def all_of_it(weight: Float64) -> list[float]:
-        flags, scores = detection.curve_of_flags(rows.label, rows.flag, weight), detection.curve(order, weight)
-        found: list[float] = []
-        for prior in detection.PRIORS:
-            found += [*detection.detected_at(flags, prior), detection.area_at(scores, prior)]
-        return found + [detection.recall_within(scores, rate) for rate in detection.RATES]
-
+    Values are of scores as they are; intervals of :func:`detection.thinned` ones, which a bootstrap weighs in no time.
+    """
     names, reasons = _of_steps(rows)
     windows = distinct_windows(rows.window[rows.label])
     if windows < LEAST_POSITIVES:
         return [_unsaid(f"{prefix}.{name}", windows, 1) for name in names]
-    found = all_by_life(all_of_it, rows.life, draws=DRAWS_OF_STEPS)
+    order = detection.ranked(rows.label, rows.score)
+    score = detection.thinned(order)
+    few = merged(rows.life, rows.label, rows.flag, score)
+    label, flag = rows.label[few.first], rows.flag[few.first]
+    short = detection.ranked(label, score[few.first].astype(np.float64))
+    values = _detection(rows.label, rows.flag, order, np.ones(len(rows.label)))
+    drawn = all_by_life(
+        lambda weight: _detection(label, flag, short, weight), rows.life[few.first], few.count, draws=DRAWS_OF_STEPS
+    )
     return [
-        _unsaid(f"{prefix}.{name}", windows, 1, why) if why else _said(f"{prefix}.{name}", each, windows, 1)
-        for name, why, each in zip(names, reasons, found, strict=True)
+        _unsaid(f"{prefix}.{name}", windows, 1, why)
+        if why
+        else _said(f"{prefix}.{name}", each._replace(value=value), windows, 1)
+        for name, why, value, each in zip(names, reasons, values, drawn, strict=True)
     ]
+
+
+def _detection(label: Mask, flag: Mask, order: detection.Ranked, weight: Float64) -> list[float]:
+    flags, scores = detection.curve_of_flags(label, flag, weight), detection.curve(order, weight)
+    found: list[float] = []
+    for prior in detection.PRIORS:
+        found += [*detection.detected_at(flags, prior), detection.area_at(scores, prior)]
+    return found + [detection.recall_within(scores, rate) for rate in detection.RATES]
 
 
 def _of_steps(rows: StepRows) -> tuple[list[str], list[str]]:
@@ -205,17 +256,20 @@ def felt(rows: StepRows) -> StepRows:
 
 def distinct_healthy(rows: StepRows) -> int:
     """How many different healthy steps there are: blocks share theirs between episodes."""
-    mine = ~rows.label
-    return len(np.unique(np.column_stack([rows.life[mine].astype(np.int64), rows.moment[mine]]), axis=0))
+    life, moment = rows.life[~rows.label], rows.moment[~rows.label]
+    return sum(len(np.unique(moment[life == each])) for each in np.unique(life).tolist())
 
 
 def of_names(rows: NameRows, prefix: str, firsts: Sequence[int] = (1, 3, 5)) -> list[Figure]:
     """How high what is to blame stands among what was named, over all steps where it is known; an empty list is a miss."""
-    places = np.array([ranking.place(a, b) for a, b in zip(rows.named, rows.right, strict=True)], dtype=np.int32)
-    true, said = ranking.first_names(rows.named, rows.right)
+    place = np.array([ranking.place(a, b) for a, b in zip(rows.named, rows.right, strict=True)], dtype=np.int32)
+    names = ranking.first_names(rows.named, rows.right)
+    few = merged(rows.life, place, *(np.array(each, dtype=np.str_) for each in names))
+    places, life = place[few.first], rows.life[few.first]
+    true, said = ([each[at] for at in few.first.tolist()] for each in names)
 
     def say(name: str, figure: Callable[[Float64], float]) -> Figure:
-        return _figure(f"{prefix}.{name}", figure, rows.life, rows.window, 1)
+        return _figure(f"{prefix}.{name}", figure, 1, rows.window, (life, few.count))
 
     found = [say(f"ac_at_{k}", lambda w, k=k: ranking.accuracy_at(places, w, k)) for k in firsts]
     if len(firsts) > 1:
@@ -225,23 +279,13 @@ def of_names(rows: NameRows, prefix: str, firsts: Sequence[int] = (1, 3, 5)) -> 
     return found
 
 
-def _part(rows: RequestRows, mine: Mask, name: str) -> list[Figure]:
-    given = _named(rows)
+def _part(rows: Alike, mine: Mask, name: str) -> list[Figure]:
+    given = rows.given
     hit = causes.struck(given) & mine
     return [
-        _figure(
-            f"{name}.top_{k}",
-            lambda w, k=k: causes.top(given, np.where(mine, w, 0.0), k),
-            rows.life,
-            rows.window[hit],
-            1,
-        )
+        rows.figure(f"{name}.top_{k}", lambda w, k=k: causes.top(given, np.where(mine, w, 0.0), k), hit, 1)
         for k in (1, 3)
     ]
-
-
-def _named(rows: RequestRows) -> Named:
-    return causes.named(rows.truth, rows.claims)
 
 
 def _share(what: Mask, of: Mask) -> Callable[[Float64], float]:
@@ -255,19 +299,13 @@ def _share(what: Mask, of: Mask) -> Callable[[Float64], float]:
 
 
 def _figure(
-    key: str,
-    figure: Callable[[Float64], float],
-    life: Int32,
-    window: Int32,
-    better: int,
-    *,
-    draws: int = 1000,
+    key: str, figure: Callable[[Float64], float], better: int, window: Int32, by: tuple[Int32, Float64]
 ) -> Figure:
-    """``window``: of each row that is to be found."""
+    """``window``: of all that is to be found; ``by``: of the rows that ``figure`` weighs, the life and the count."""
     windows = distinct_windows(window)
     if windows < LEAST_POSITIVES:
         return _unsaid(key, windows, better)
-    return _said(key, by_life(figure, life, draws=draws), windows, better)
+    return _said(key, by_life(figure, *by), windows, better)
 
 
 def _said(key: str, found: Interval, windows: int, better: int) -> Figure:

@@ -19,13 +19,19 @@ LEAST_WIDTH = 0.05
 
 
 class Profiled(NamedTuple):
-    """One profiled step on one rank: rows ``low`` to ``high`` of ``tree``."""
+    """One profiled step on one rank: rows ``low`` to ``high`` of ``tree``, ``own`` int64 ns: their self times."""
 
     step: int
     rank: int
     tree: Tree
     low: int
     high: int
+    own: Int64
+
+    @property
+    def work(self) -> Mask:
+        """bool a row: it is work, not a scope that holds work."""
+        return np.isin(self.tree.trace.layer[self.low : self.high], np.array(WORK, dtype=np.uint8))
 
 
 class Totals(NamedTuple):
@@ -38,44 +44,46 @@ class Totals(NamedTuple):
 
 def profiled(seen: Seen) -> list[Profiled]:
     """Every profiled step and rank of a capture."""
+    return seen.once("profiled", _profiled)
+
+
+def _profiled(seen: Seen) -> list[Profiled]:
     work, ranks = seen.capture.work, seen.capture.ranks
+    own: dict[int, Int64] = {}
     found: list[Profiled] = []
     for at in np.flatnonzero(seen.case.detailed).tolist():
         rank = int(work.rank[at])
-        tree = ranks[rank].tree
+        tree, low, high = ranks[rank].tree, int(work.row[at]), int(work.row_stop[at])
         if tree is not None:
-            found.append(Profiled(int(work.step[at]), rank, tree, int(work.row[at]), int(work.row_stop[at])))
+            if rank not in own:
+                own[rank] = tree.self_time()
+            found.append(Profiled(int(work.step[at]), rank, tree, low, high, own[rank][low:high]))
     return found
 
 
-def is_work(tree: Tree) -> Mask:
-    """bool a row: it is work, not a scope that holds work."""
-    return np.isin(tree.trace.layer, np.array(WORK, dtype=np.uint8))
+def totals(seen: Seen) -> Totals:
+    """Own time of all work by name and step."""
+    return seen.once(
+        "totals", lambda seen: summed([(part, np.where(part.work, part.own, 0)) for part in profiled(seen)])
+    )
 
 
-def totals(seen: Seen, own_times: Sequence[tuple[Profiled, Int64]] | None = None) -> Totals:
-    """Own time by name and step. ``own_times``: what counts of each profiled step, one entry a row of it; all work by default."""
-    parts = own_times if own_times is not None else [(part, _own(part)) for part in profiled(seen)]
+def summed(parts: Sequence[tuple[Profiled, Int64]]) -> Totals:
+    """Time by name and step: what counts of each profiled step, one entry a row of it."""
     number: dict[str, int] = {}
     steps = sorted({part.step for part, _ in parts})
     place = {step: at for at, step in enumerate(steps)}
     cells: dict[tuple[int, int], float] = {}
     for part, own in parts:
         trace = part.tree.trace
-        name = trace.name[part.low : part.high]
-        for each in map(int, np.unique(name[own > 0])):
-            column = number.setdefault(trace.names[each], len(number))
-            cell = place[part.step], column
-            cells[cell] = cells.get(cell, 0.0) + float(own[name == each].sum())
+        each = np.bincount(trace.name[part.low : part.high], weights=own, minlength=1)
+        for name in np.flatnonzero(each > 0).tolist():
+            cell = place[part.step], number.setdefault(trace.names[name], len(number))
+            cells[cell] = cells.get(cell, 0.0) + float(each[name])
     table = np.zeros((len(steps), len(number)))
     for (row, column), ns in cells.items():
         table[row, column] = ns
     return Totals(np.array(steps, dtype=np.int32), list(number), table)
-
-
-def _own(part: Profiled) -> Int64:
-    own = part.tree.self_time()[part.low : part.high]
-    return np.where(is_work(part.tree)[part.low : part.high], own, 0)
 
 
 def by_surprise(found: Totals, phase: Sequence[str]) -> Float64:

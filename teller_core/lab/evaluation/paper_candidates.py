@@ -5,6 +5,7 @@ hold 0.7 of the mass are central; a call's score is its posterior on them; of a 
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from teller_core.context.tpe.words import word
-from teller_core.data.table import Float64, Int32, Int64
+from teller_core.data.table import Float64, Int32, Int64, Mask
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import Tree
 from teller_core.lab.evaluation.learners import mixture
@@ -25,6 +26,8 @@ LEAST_CALLS = 8
 """A mixture of fewer calls than this is none."""
 MOST_CALLS = 5_000
 MILLISECOND = 1e6
+DRIVER = re.compile(r"cu[A-Z]")
+"""How calls of CUDA's driver begin: those of its runtime begin with ``cuda``."""
 
 
 class Calls(NamedTuple):
@@ -61,23 +64,28 @@ def calls_of(part: Profiled) -> Calls:
     """The calls of one step with their nine numbers: duration, time of runtime calls, driver calls and kernels below (ms), how
     many of each, bytes, whether it communicates; all but the last as log1p.
     """
-    tree, trace = part.tree, part.tree.trace
-    rows = np.arange(part.low, part.high, dtype=np.int32)
-    outer = rows[_outermost(tree, part)]
-    layer = trace.layer
-    driver = np.array([name.startswith("cu") and name[2:3].isupper() for name in trace.names], dtype=np.bool_)[
-        trace.name
-    ]
+    trace, rows = part.tree.trace, slice(part.low, part.high)
+    outer = np.flatnonzero(_outermost(part)).astype(np.int32)
+    stop = part.tree.stop[rows][outer] - part.low
+    layer, dur, name = trace.layer[rows], trace.dur[rows], trace.name[rows]
+    called = [int(each) for each in np.unique(name[layer == Layer.RUNTIME])]
+    driver = np.isin(name, [each for each in called if DRIVER.match(trace.names[each])])
     kinds = [(layer == Layer.RUNTIME) & ~driver, (layer == Layer.RUNTIME) & driver, layer == Layer.KERNEL]
-    sums: list[Float64] = [trace.dur[outer] / MILLISECOND]
+
+    def below(value: Int64) -> Float64:
+        """The sum of ``value`` over the subtree of each call."""
+        before = np.append(0, np.cumsum(value))
+        return (before[stop] - before[outer]).astype(np.float64)
+
+    sums: list[Float64] = [dur[outer] / MILLISECOND]
     counts: list[Float64] = []
     for kind in kinds:
-        sums.append(_below(np.where(kind, trace.dur, 0), tree, outer) / MILLISECOND)
-        counts.append(_below(kind.astype(np.int64), tree, outer))
-    communicates = (_below((layer == Layer.COMMUNICATION).astype(np.int64), tree, outer) > 0).astype(np.float64)
-    value = np.log1p(np.column_stack([*sums, *counts, _below(_bytes(trace), tree, outer)]))
-    families = [word(trace.names[int(trace.name[row])], int(layer[row])) for row in outer.tolist()]
-    return Calls(outer, families, np.column_stack([value, communicates]))
+        sums.append(below(np.where(kind, dur, 0)) / MILLISECOND)
+        counts.append(below(kind.astype(np.int64)))
+    communicates = (below((layer == Layer.COMMUNICATION).astype(np.int64)) > 0).astype(np.float64)
+    value = np.log1p(np.column_stack([*sums, *counts, below(_bytes(trace, rows))]))
+    families = [word(trace.names[int(name[row])], int(layer[row])) for row in outer.tolist()]
+    return Calls(outer + np.int32(part.low), families, np.column_stack([value, communicates]))
 
 
 def learn(parts: Sequence[Calls], seed: int) -> Mapping[str, Family]:
@@ -120,25 +128,20 @@ def _family(value: Float64, seed: int) -> Family:
     return Family(scale, model, order[:held].tolist())
 
 
-def _outermost(tree: Tree, part: Profiled) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _outermost(part: Profiled) -> Mask:
     """bool a row of the step: an operator that no other operator called."""
-    operator = tree.trace.layer[part.low : part.high] == Layer.OPERATOR
+    operator = part.tree.trace.layer[part.low : part.high] == Layer.OPERATOR
     inside = np.zeros(len(operator) + 1, dtype=np.int64)
     inside[:-1] += operator
-    np.subtract.at(inside, np.minimum(tree.stop[part.low : part.high][operator] - part.low, len(operator)), 1)
+    np.subtract.at(inside, np.minimum(part.tree.stop[part.low : part.high][operator] - part.low, len(operator)), 1)
     return operator & (np.cumsum(inside)[:-1] == 1)
 
 
-def _below(value: Int64, tree: Tree, rows: Int32) -> Float64:
-    """float64: the sum of ``value`` over the subtree of each row."""
-    before = np.append(0, np.cumsum(value))
-    return (before[tree.stop[rows]] - before[rows]).astype(np.float64)
-
-
-def _bytes(trace: Trace) -> Int64:
-    """int64 a row: the bytes that its arguments tell, 0 where they tell none."""
-    told = np.array([_told(text) for text in trace.args] + [0], dtype=np.int64)
-    return told[trace.arg]
+def _bytes(trace: Trace, rows: slice) -> Int64:
+    """int64 a row of ``rows``: the bytes that its arguments tell, 0 where they tell none."""
+    present, of = np.unique(trace.arg[rows], return_inverse=True)
+    told = [_told(trace.args[each]) if each >= 0 else 0 for each in present.tolist()]
+    return np.array(told, dtype=np.int64)[of]
 
 
 def _told(text: str) -> int:

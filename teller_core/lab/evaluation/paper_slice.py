@@ -32,10 +32,13 @@ def pruned(tree: Tree, rows: Int64) -> Tree:
     trace = tree.trace
     number = np.full(len(tree) + 1, ROOT, dtype=np.int32)
     number[rows] = np.arange(len(rows), dtype=np.int32)
-    nearest = np.full(len(tree) + 1, ROOT, dtype=np.int32)  # of each row, the nearest kept row at or above it
-    for row, above in enumerate(tree.parent.tolist()):
-        nearest[row] = number[row] if number[row] != ROOT else nearest[above]
-    parent = nearest[np.where(tree.parent[rows] == ROOT, len(tree), tree.parent[rows])]
+    above = np.append(
+        tree.parent, np.int32(ROOT)
+    )  # the last entry stands for no row: ROOT is its position from the end
+    nearest = above[rows]
+    while len(gone := np.flatnonzero((nearest != ROOT) & (number[nearest] == ROOT))):
+        nearest[gone] = above[nearest[gone]]
+    parent = number[nearest]
     stop = np.searchsorted(rows, tree.stop[rows], "left").astype(np.int32)
     columns = ("start", "dur", "name", "lane", "category", "layer", "link", "arg")
     return Tree(replace(trace, **{name: getattr(trace, name)[rows] for name in columns}), parent, stop)

@@ -1,55 +1,126 @@
-"""Tables on disk, a text file a method and tier, and the ratchet beside them."""
+"""Tables on disk, a text file a method and tier, what they say together, and the ratchet beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from teller_core.errors import UnknownName
+from teller_core.ingest.files.room import cores
 from teller_core.lab.evaluation import ratchet
+from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.learners import load
 from teller_core.lab.evaluation.loading import sides
+from teller_core.lab.evaluation.method import Method
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.metrics import Figure
 from teller_core.lab.evaluation.ratchet import Floor, Key
-from teller_core.lab.evaluation.running import Progress, evaluated
-from teller_core.lab.evaluation.tables import table, values
+from teller_core.lab.evaluation.running import LeftOut, Progress, Sides, evaluated, left_out
+from teller_core.lab.evaluation.side_by_side import side_by_side
+from teller_core.lab.evaluation.summary import Table, summary
+from teller_core.lab.evaluation.tables import left_out_lines, table, values
 
-RESULTS, RATCHET = "results", "ratchet.txt"
+RESULTS, RATCHET, SUMMARY = "results", "ratchet.txt", "summary.md"
 ALL = "all"
 TIERS = (0, 1, 2, 3, 4)
 HELD = ("ours",)
 """Methods whose figures never fall: nobody has to keep baselines good."""
+LEFT_OUT: Mapping[str, Callable[[Episode], str]] = {
+    "fault": lambda episode: episode.labels.fault,
+    "engine": lambda episode: episode.about["engine"],
+    "model": lambda episode: episode.about["model"],
+    "load": lambda episode: episode.about["load"],
+}
+"""What may be kept from training, to be judged on."""
+Found = TypeVar("Found")
+
+
+class Done(NamedTuple):
+    """What one method came to at one tier: the text of its table, and its figures."""
+
+    name: str
+    text: str
+    figures: Sequence[Figure]
 
 
 def evaluate(wanted: str, folder: Path, tiers: Sequence[int], progress: Progress) -> list[str]:
-    """The tables of one method, or of ALL, written into ``folder`` beside its lives; and the ratchet raised by what is better.
+    """The tables of one method, or of ALL, written into ``folder`` beside its lives; the ratchet raised by what is better; and
+    SUMMARY of all tables that are there.
 
     Returns their texts, behind those of a method that is held a line for each floor that was not reached. Raises TellerError.
     """
-    methods = list(METHODS.values()) if wanted == ALL else [method(wanted)]
-    into = folder / RESULTS
+    methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
     for tier in tiers:
-        given = sides(folder, tier, progress)
-        for one in methods:
-            done = evaluated(one, given, progress)
-            into.mkdir(exist_ok=True)
-            text = table(done, tier)
-            (into / f"{one.name}.T{tier}.txt").write_text(text, encoding="utf-8")
-            texts.append(text)
+        given = sides(folder, tier, progress, cores())
+
+        def done(one: Method, at_once: int, tier: int = tier, given: Sides = given) -> Done:
+            found = evaluated(one, given, progress, at_once)
+            return Done(one.name, table(found, tier), found.figures)
+
+        into.mkdir(exist_ok=True)
+        for one in _each(methods, done):
+            (into / f"{one.name}.T{tier}.txt").write_text(one.text, encoding="utf-8")
+            texts.append(one.text)
             if one.name in HELD:
-                texts += _held(into / RATCHET, one.name, tier, done.figures)
+                texts += _held(into / RATCHET, one.name, tier, one.figures)
+    (into / SUMMARY).write_text(summary(_tables(into)), encoding="utf-8")
     return texts
 
 
-def told(into: Path) -> dict[Key, float]:
-    """What the tables in a folder of results say. Raises UnknownName for a table of a method that is not there."""
-    found: dict[Key, float] = {}
+def evaluate_left_out(wanted: str, folder: Path, tiers: Sequence[int], what: str, progress: Progress) -> list[str]:
+    """What one method, or each of ALL, comes to on every ``what`` (of LEFT_OUT) that it was never trained on: a table a tier,
+    written into ``folder`` beside its lives. Raises TellerError.
+    """
+    methods, into = _methods(wanted), folder / RESULTS
+    texts: list[str] = []
+    for tier in tiers:
+        given = sides(folder, tier, progress, cores())
+        episodes = [*given.train, *given.test]
+
+        def done(one: Method, at_once: int, episodes: Sequence[Episode] = episodes) -> Sequence[LeftOut]:
+            return left_out(one, episodes, LEFT_OUT[what], progress, at_once)
+
+        found = dict(zip([one.name for one in methods], _each(methods, done), strict=True))
+        texts.append("\n".join(left_out_lines(found, what, tier)) + "\n")
+        into.mkdir(exist_ok=True)
+        (into / f"{wanted}.T{tier}.without-{what}.txt").write_text(texts[-1], encoding="utf-8")
+    return texts
+
+
+def _methods(wanted: str) -> list[Method]:
+    load()
+    return list(METHODS.values()) if wanted == ALL else [method(wanted)]
+
+
+def _each(methods: Sequence[Method], done: Callable[[Method, int], Found]) -> list[Found]:
+    """What is ``done`` with each method: several beside one another, or one that may itself do so much at once. Ours, which take
+    longest and as long as one another, are the last to begin.
+    """
+    if len(methods) == 1:
+        return [done(methods[0], cores())]
+    return side_by_side([partial(done, one, 1) for one in methods[::-1]], cores())[::-1]
+
+
+def _tables(into: Path) -> dict[Table, str]:
+    """The tables in a folder of results. Raises UnknownName for one of a method that is not there."""
+    found: dict[Table, str] = {}
     for path in sorted(into.glob("*.T?.txt")):
         name, _, tier = path.stem.partition(".T")
         if name not in METHODS:
             raise UnknownName(path.name, "it is of no method that is there", "Take it away")
-        for figure, value in values(path.read_text(encoding="utf-8")).items():
-            found[Key(name, int(tier), figure)] = value
-    return found
+        found[Table(name, int(tier))] = path.read_text(encoding="utf-8")
+    order = list(METHODS)
+    return dict(sorted(found.items(), key=lambda item: (order.index(item[0].method), item[0].tier)))
+
+
+def told(into: Path) -> dict[Key, float]:
+    """What the tables in a folder of results say. Raises UnknownName for a table of a method that is not there."""
+    return {
+        Key(table.method, table.tier, figure): value
+        for table, text in _tables(into).items()
+        for figure, value in values(text).items()
+    }
 
 
 def floors(into: Path) -> dict[Key, Floor]:

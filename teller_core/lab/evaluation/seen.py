@@ -1,7 +1,9 @@
 """What a method is shown of a capture. What several methods read off it is measured once."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
@@ -10,12 +12,26 @@ from teller_core.judge.prepare import Case, prepare
 from teller_core.lab.evaluation.request_features import RequestFeatures, request_features
 from teller_core.lab.evaluation.step_features import StepFeatures, step_features
 
+Measured = TypeVar("Measured")
+
 
 @dataclass(frozen=True)
 class Seen:
     """A capture without the names that somebody gave it."""
 
     capture: Capture
+    measured: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    """By who needs it, by name."""
+
+    def once(self, name: str, measure: Callable[["Seen"], Measured]) -> Measured:
+        """What ``measure`` says of this capture, measured when it is first asked for."""
+        if name not in self.measured:
+            self.measured[name] = measure(self)
+        return self.measured[name]
+
+    def measure(self) -> None:
+        """Measure what all methods read off it: now, before forks would each do it."""
+        _ = self.steps, self.requests
 
     @cached_property
     def assessment(self) -> Assessment:

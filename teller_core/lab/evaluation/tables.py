@@ -3,13 +3,16 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.lab.evaluation import causes
 from teller_core.lab.evaluation.metrics import LEAST_POSITIVES, Figure
 from teller_core.lab.evaluation.rows import RequestRows, distinct_windows
-from teller_core.lab.evaluation.running import Evaluation
+from teller_core.lab.evaluation.running import Evaluation, LeftOut
+from teller_core.lab.evaluation.training import MOST_ROWS
+from teller_core.lab.evaluation.tuning import MOST_EPISODES
 
 TITLES: Mapping[str, str] = {
     "request": "Why was this request slow: the cause, of requests that a fault struck; none, of the others",
@@ -29,9 +32,33 @@ TITLES: Mapping[str, str] = {
 }
 """By what keys begin with, in the order of the table."""
 WIDE = 36
-LINE = re.compile(r"^(?P<key>[a-z_0-9]+\.[a-z_0-9.]+) +(?P<value>-?\d+\.\d{4})(?= |$)", re.MULTILINE)
+NUMBER = r"-?\d+\.\d{4}"
+LINE = re.compile(
+    rf"^(?P<key>[a-z_0-9]+\.[a-z_0-9.]+) +(?P<value>{NUMBER})(?: +(?P<low>{NUMBER}) to (?P<high>{NUMBER}))?(?= |$)",
+    re.MULTILINE,
+)
+BY_CAUSE = "By cause: "
+"""How the part of a table begins that has a line a cause."""
+NAMES_WIDE = 12
+HEADLINES: Mapping[str, str] = {
+    "request.top_1": "top-1",
+    "request.top_3": "top-3",
+    "request.healthy_unclaimed": "healthy",
+    "request.hard_unclaimed": "hard",
+    "step.f1_at_43": "F1 43 %",
+    "step.pr_auc_at_10": "PR-AUC 10 %",
+}
+"""Figures that are told of what was left out, and how they are called there."""
 FEW = 8
 """Other causes that the table of confusion has columns for; the rest stands together."""
+
+
+class Said(NamedTuple):
+    """A figure of a table, and its interval where it has one."""
+
+    value: float
+    low: float | None
+    high: float | None
 
 
 def table(done: Evaluation, tier: int) -> str:
@@ -52,13 +79,27 @@ def table(done: Evaluation, tier: int) -> str:
             lines += ["", title, f"{'':<{WIDE}}{'value':>8}{'95 % interval':>20}{'windows':>9}", *map(_line, mine)]
     lines += ["", *_by_class(rows.requests), "", *_confusion(rows.requests)]
     lines += ["", "Options, chosen on the training side: the mean over folds of lives, and each fold", *done.log]
+    lines.append(
+        f"What is learned is learned from at most {MOST_ROWS:,} healthy steps and {MOST_ROWS:,} requests of the training side, "
+        f"drawn by chance; options are chosen on at most {MOST_EPISODES} of its episodes. So for every method."
+    )
     lines += [f"seeds, {key}: {', '.join(_number(value) for value in values)}" for key, values in done.seeds.items()]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def values(text: str) -> dict[str, float]:
     """The figures of a table by key, as far as they were said."""
-    return {match["key"]: float(match["value"]) for match in LINE.finditer(text)}
+    return {key: figure.value for key, figure in said(text).items()}
+
+
+def said(text: str) -> dict[str, Said]:
+    """The same, with their intervals."""
+    return {
+        match["key"]: Said(
+            float(match["value"]), *(float(match[name]) if match[name] else None for name in ("low", "high"))
+        )
+        for match in LINE.finditer(text)
+    }
 
 
 def _prefix(key: str) -> str:
@@ -84,8 +125,8 @@ def _by_class(rows: RequestRows) -> list[str]:
     given = causes.named(rows.truth, rows.claims)
     truth = np.array(rows.truth, dtype=object)
     lines = [
-        "By cause: shares of its requests called by its name, by that of a look-alike, by another, by none; of its claims, those "
-        "that are right",
+        f"{BY_CAUSE}shares of its requests called by its name, by that of a look-alike, by another, by none; of its claims, "
+        "those that are right",
         f"{'':<{WIDE}}{'named':>8}{'alike':>8}{'other':>8}{'none':>8}{'right':>8}{'windows':>9}  taken for",
     ]
     for one in causes.look_alikes(given, np.ones(len(rows.truth))):
@@ -125,11 +166,15 @@ def _share(value: float) -> str:
     return f"{'-':>8}" if math.isnan(value) else f"{value:>8.2f}"
 
 
-def left_out_lines(found: Mapping[str, Evaluation], what: str) -> list[str]:
-    """One line a value of ``what`` that was never trained on: the headline figures of the episodes that have it."""
-    keys: Sequence[str] = ("request.top_1", "request.top_3", "request.healthy_unclaimed", "step.pr_auc_at_10")
-    lines = [f"Never seen in training: {what}", f"{'':<{WIDE}}{''.join(f'{key:>28}' for key in keys)}"]
-    for value, done in found.items():
-        by_key = {figure.key: figure.value for figure in done.figures}
-        lines.append(f"{value:<{WIDE}}{''.join(f'{_number(by_key[key]):>28}' for key in keys)}")
+def left_out_lines(found: Mapping[str, Sequence[LeftOut]], what: str, tier: int) -> list[str]:
+    """One line a method and value of ``what`` that it was never trained on: the headline figures of the episodes that have it."""
+    lines = [
+        f"Never seen in training, at T{tier}: {what}. What learns nothing is judged on the same episodes.",
+        f"{'':<{NAMES_WIDE}}{what:<{WIDE}}{'episodes':>9}{''.join(f'{title:>12}' for title in HEADLINES.values())}",
+    ]
+    for name, several in found.items():
+        for one in several:
+            by_key = {figure.key: figure.value for figure in one.figures}
+            cells = "".join(f"{_number(by_key[key]):>12}" for key in HEADLINES)
+            lines.append(f"{name:<{NAMES_WIDE}}{one.value:<{WIDE}}{one.episodes:>9}{cells}")
     return lines

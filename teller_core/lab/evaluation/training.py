@@ -9,6 +9,8 @@ from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.step_features import NAMES
 
+MOST_ROWS = 4_000
+"""Healthy steps that a model is made of, and requests that a map to causes is: drawn by chance, as many for every method."""
 FURTHEST = 8.0
 """Scaled values are cut here: one step of a minute must not decide for all."""
 
@@ -37,24 +39,32 @@ def scale_of(value: Float64) -> Scale:
 
 def fresh(episodes: Sequence[Episode]) -> list[Mask]:
     """bool a step of each episode: it is the first of these episodes that shows the step."""
+    return _first([episode.life for episode in episodes], [episode.seen.case.begin for episode in episodes])
+
+
+def fresh_requests(episodes: Sequence[Episode]) -> list[Mask]:
+    """bool a request of each episode: it is the first of these episodes that shows the request."""
+    return _first([episode.life for episode in episodes], [episode.seen.case.starts for episode in episodes])
+
+
+def _first(lives: Sequence[str], begins: Sequence[Int64]) -> list[Mask]:
     seen: dict[str, Int64] = {}
     masks: list[Mask] = []
-    for episode in episodes:
-        begin = episode.seen.case.begin
-        before = seen.get(episode.life, np.empty(0, dtype=np.int64))
+    for life, begin in zip(lives, begins, strict=True):
+        before = seen.get(life, np.empty(0, dtype=np.int64))
         masks.append((begin == UNKNOWN) | ~np.isin(begin, before))
-        seen[episode.life] = np.concatenate([before, begin])
+        seen[life] = np.concatenate([before, begin])
     return masks
 
 
-def healthy_steps(episodes: Sequence[Episode], columns: Sequence[int] | None = None) -> Float64:
-    """float64 [steps, columns]: the features of all healthy steps, whose time is known."""
+def healthy_steps(episodes: Sequence[Episode], columns: Sequence[int], seed: int) -> Float64:
+    """float64 [steps, columns]: the features of healthy steps whose time is known, at most MOST_ROWS."""
     rows = [
         episode.seen.steps.value[mine & (episode.labels.step == 0) & (episode.seen.steps.took != UNKNOWN)]
         for episode, mine in zip(episodes, fresh(episodes), strict=True)
     ]
     value = np.concatenate([np.empty((0, len(NAMES))), *rows])
-    return value if columns is None else value[:, list(columns)]
+    return some(value[:, list(columns)], MOST_ROWS, seed)
 
 
 def some(value: Float64, most: int, seed: int) -> Float64:

@@ -1,6 +1,7 @@
 """Options of a method, chosen on the training side: the same number of tries, the same folds and the same aim for all."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ from teller_core.lab.evaluation.causes import balanced, named
 from teller_core.lab.evaluation.detection import at_prior, average_precision, ranked
 from teller_core.lab.evaluation.episode import NOT_JUDGED, Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options
+from teller_core.lab.evaluation.side_by_side import side_by_side
 
 FOLDS = 3
-MOST_EPISODES = 48
+MOST_EPISODES = 36
 """Of the training side, that options are chosen on, as many of each life as can be: what is chosen is six numbers."""
 PRIOR = 0.10
 """Between the paper's and a service's."""
@@ -24,22 +26,26 @@ class Tuned(NamedTuple):
     log: Sequence[str]
 
 
-def tuned(method: Method, episodes: Sequence[Episode], progress: Callable[[str], None]) -> Tuned:
-    """Try every entry of the method's grid, lives kept together; of equals the first. One entry alone needs no try."""
+def tuned(method: Method, episodes: Sequence[Episode], progress: Callable[[str], None], at_once: int = 1) -> Tuned:
+    """Try every entry of the method's grid, ``at_once`` at a time, lives kept together; of equals the first is best. One entry
+    alone needs no try.
+    """
     if len(method.grid) == 1:
         return Tuned(method.grid[0], [f"{_text(method.grid[0])}: nothing to choose"])
-    episodes = spread(episodes, MOST_EPISODES)
-    parts = folds([episode.life for episode in episodes])
-    log: list[str] = []
-    best, most = method.grid[0], -np.inf
-    for at, options in enumerate(method.grid, 1):
-        progress(f"{method.name}: options {at} of {len(method.grid)}")
-        values = [_fold(method, options, episodes, held) for held in parts]
-        mean = float(np.mean(values)) if values else float("nan")
-        log.append(f"{_text(options)}: {mean:.4f} ({', '.join(f'{value:.4f}' for value in values)})")
-        if mean > most:
-            best, most = options, mean
-    return Tuned(best, log)
+    few = spread(episodes, MOST_EPISODES)
+    parts = folds([episode.life for episode in few])
+
+    def tried(at: int) -> list[float]:
+        progress(f"{method.name}: options {at + 1} of {len(method.grid)}")
+        return [_fold(method, method.grid[at], few, held) for held in parts]
+
+    found = side_by_side([partial(tried, at) for at in range(len(method.grid))], at_once)
+    means = [float(np.mean(values)) if values else float("nan") for values in found]
+    log = [
+        f"{_text(options)}: {mean:.4f} ({', '.join(f'{value:.4f}' for value in values)})"
+        for options, mean, values in zip(method.grid, means, found, strict=True)
+    ]
+    return Tuned(method.grid[int(np.argmax(np.nan_to_num(means)))], log)
 
 
 def spread(episodes: Sequence[Episode], most: int) -> list[Episode]:

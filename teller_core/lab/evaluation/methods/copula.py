@@ -12,9 +12,8 @@ from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.training import Scale, healthy_steps, scale_of, some
+from teller_core.lab.evaluation.training import Scale, healthy_steps, scale_of
 
-MOST_ROWS = 20_000
 LARGEST = 6.0
 """Normal scores beyond the healthy extreme grow on as the scaled value does, up to here."""
 GRID: Sequence[Options] = tuple({"all": every, "shrink": by} for every in (0, 1) for by in (0.01, 0.1, 0.3))
@@ -37,7 +36,7 @@ class Copula:
 def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Copula:
     """Ranks, their normal scores (Liu, Lafferty and Wasserman 2009), and a correlation shrunk to the unit matrix."""
     columns = columns_of(options)
-    raw = some(healthy_steps(episodes, columns), MOST_ROWS, seed)
+    raw = healthy_steps(episodes, columns, seed)
     scale = scale_of(raw)
     value = scale(raw)
     known = [np.sort(column) for column in value.T]

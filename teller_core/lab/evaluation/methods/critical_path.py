@@ -11,7 +11,7 @@ from teller_core.judge.localize.waits import BLOCKING
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.methods.zscore import z_scores
-from teller_core.lab.evaluation.operator_times import Profiled, Totals, by_excess, is_work, ordered, profiled, totals
+from teller_core.lab.evaluation.operator_times import Profiled, Totals, by_excess, ordered, profiled, summed
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 
@@ -40,15 +40,15 @@ def score(options: Options, seen: Seen) -> Float64:
 
 def path(seen: Seen) -> Totals:
     """ns by operator on the critical path of each profiled step, all ranks together."""
-    return totals(seen, [(part, _on_path(part)) for part in profiled(seen)])
+    return seen.once("path", lambda seen: summed([(part, _on_path(part)) for part in profiled(seen)]))
 
 
 def _on_path(part: Profiled) -> Int64:
     """int64 ns a row: own time on the thread that does most of the work; in calls that wait, the device's work instead."""
-    tree, trace = part.tree, part.tree.trace
+    trace, work = part.tree.trace, part.work
     rows = slice(part.low, part.high)
-    device, work = trace.on_device[rows], is_work(tree)[rows]
-    own = np.where(work, tree.self_time()[rows], 0)
+    device = trace.on_device[rows]
+    own = np.where(work, part.own, 0)
     lane = trace.lane[rows]
     host = work & ~device
     busy = np.bincount(lane[host], weights=own[host], minlength=1)

@@ -10,7 +10,6 @@ from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 
-MOST_ROWS = 20_000
 GRID: Sequence[Options] = tuple({"all": every, "samples": n} for every in (0, 1) for n in (256, 1024, 4096))
 """Times alone or all features, and how many steps each tree is made of."""
 
@@ -22,7 +21,7 @@ def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Density:
         samples = min(1.0, options["samples"] / max(len(value), 1))
         return isolation_forest(value, trees=100, samples=samples, seed=seed)
 
-    return learned(episodes, options, seed=seed, most=MOST_ROWS, fit=fit)
+    return learned(episodes, options, seed, fit)
 
 
 def score(model: Density, seen: Seen) -> Float64:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from teller_core.data.table import UNKNOWN, Float64, Int64
-from teller_core.lab.evaluation.cause_map import CauseMap, claims, fitted, steps_of
-from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
+from teller_core.lab.evaluation.cause_map import CauseMap, claims, steps_of
+from teller_core.lab.evaluation.cause_map import learned as learned_map
+from teller_core.lab.evaluation.episode import HEALTHY, Episode
 from teller_core.lab.evaluation.learners import probabilities
 from teller_core.lab.evaluation.method import Judged, Method, Options, nothing
 from teller_core.lab.evaluation.scoring import flags, threshold
@@ -45,13 +46,7 @@ def train(episodes: Sequence[Episode], options: Options, seed: int) -> Templates
     ranked = sorted(counts, key=lambda name: (-counts[name], name))[: int(options["most"])]
     column = {name: at for at, name in enumerate(ranked)}
     counted = bool(options["counted"])
-    rows: list[Float64] = []
-    truth: list[str] = []
-    for episode in episodes:
-        judged = [at for at, label in enumerate(episode.labels.request) if label != NOT_JUDGED]
-        rows.append(_rows(episode.seen, column, counted)[judged])
-        truth += [episode.labels.request[at] for at in judged]
-    causes = fitted(np.concatenate([np.empty((0, max(len(column), 1))), *rows]), truth)
+    causes = learned_map(episodes, [_rows(episode.seen, column, counted) for episode in episodes])
     learned = Templates(column, counted, causes, float("inf"))
     scores = [_step_score(learned, episode.seen) for episode in episodes]
     return replace(learned, threshold=threshold(episodes, scores))

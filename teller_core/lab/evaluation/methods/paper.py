@@ -32,12 +32,15 @@ STRENGTH = 0.1
 ABNORMAL = "abnormal"
 
 
+HERE: Mapping[str, Family] = {}
+"""Stands for mixtures that are learned from each capture."""
+
+
 @dataclass(frozen=True)
 class Paper:
-    """``families``: none where mixtures are learned from each capture. ``head`` None: all training steps are of one kind."""
+    """``families``: HERE, or what was learned. ``head`` None: all training steps are of one kind."""
 
     families: Mapping[str, Family]
-    here: bool
     stream: reference.Stream
     scale: Scale
     head: Any
@@ -54,24 +57,23 @@ class Part(NamedTuple):
 
 def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Paper:
     """Mixtures, the vocabulary and the head, all on the training side."""
-    here = bool(options["here"])
-    parts = [profiled(episode.seen) for episode in episodes]
-    calls = [] if here else [calls_of(part) for mine in parts for part in mine]
-    families = paper_candidates.learn(calls, seed)
-    looked = [_looked(families, episode.seen, here=here, seed=seed) for episode in episodes]
+    families = HERE
+    if not options["here"]:
+        families = paper_candidates.learn([calls for episode in episodes for calls in _calls(episode.seen)], seed)
+    looked = [_looked(families, episode.seen, seed) for episode in episodes]
     trees = [part.tree for mine in looked for part in mine]
     few = some(np.arange(len(trees), dtype=np.float64), MOST_TREES, seed).astype(np.int64)
     stream = reference.train(samples([trees[int(at)] for at in few]), int(options["symbols"]))
     value, label = _rows(episodes, looked, stream)
     scale = scale_of(value)
     head = logistic(scale(value), label, strength=STRENGTH) if len(set(label)) > 1 else None
-    return Paper(families, here, stream, scale, head, seed)
+    return Paper(families, stream, scale, head, seed)
 
 
 def score(model: Paper, seen: Seen) -> Float64:
     """float64 a step: the probability that it is abnormal, of several ranks the largest; NaN without a profile."""
     out = np.full(len(seen.case.begin), np.nan)
-    looked = _looked(model.families, seen, here=model.here, seed=model.seed)
+    looked = _looked(model.families, seen, model.seed)
     if model.head is None or not looked:
         return out
     classes, probability = probabilities(model.head, model.scale(_values(looked, model.stream)))
@@ -80,12 +82,19 @@ def score(model: Paper, seen: Seen) -> Float64:
     return out
 
 
-def _looked(families: Mapping[str, Family], seen: Seen, *, here: bool, seed: int) -> list[Part]:
-    """The candidates and the slice of every profiled step."""
-    parts = profiled(seen)
-    calls = [calls_of(part) for part in parts]
-    known = paper_candidates.learn(calls, seed) if here else families
-    return [_part(part, mine, known) for part, mine in zip(parts, calls, strict=True)]
+def _calls(seen: Seen) -> list[Calls]:
+    """Of every profiled step."""
+    return seen.once("calls", lambda seen: [calls_of(part) for part in profiled(seen)])
+
+
+def _looked(families: Mapping[str, Family], seen: Seen, seed: int) -> list[Part]:
+    """The candidates and the slice of every profiled step. They are kept while it is asked with the same mixtures."""
+    kept: tuple[Mapping[str, Family], int, list[Part]] | None = seen.measured.get("paper")
+    if kept is None or kept[0] is not families or kept[1] != seed:
+        known = paper_candidates.learn(_calls(seen), seed) if families is HERE else families
+        parts = [_part(part, mine, known) for part, mine in zip(profiled(seen), _calls(seen), strict=True)]
+        seen.measured["paper"] = kept = families, seed, parts
+    return kept[2]
 
 
 def _part(part: Profiled, calls: Calls, families: Mapping[str, Family]) -> Part:
@@ -119,7 +128,7 @@ def _rows(
 def _operators(model: Paper, seen: Seen) -> list[list[str]]:
     names: list[list[str]] = [[] for _ in range(len(seen.case.begin))]
     most: dict[tuple[int, str], float] = {}
-    for part in _looked(model.families, seen, here=model.here, seed=model.seed):
+    for part in _looked(model.families, seen, model.seed):
         for one in part.found:
             key = part.of.step, one.name
             most[key] = max(most.get(key, 0.0), one.suspicion)

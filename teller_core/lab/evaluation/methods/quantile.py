@@ -30,7 +30,7 @@ class Healthy:
 def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Healthy:
     """The distribution of each column over healthy steps."""
     columns = [NAMES.index(name) for name in SETS[int(options["columns"])]]
-    value = healthy_steps(episodes, columns)
+    value = healthy_steps(episodes, columns, seed)
     known = [np.sort(column[~np.isnan(column)]) for column in value.T]
     return Healthy(columns, known, bool(options["summed"]))
 

@@ -15,7 +15,7 @@ from teller_core.lab.evaluation.operator_times import by_excess, ordered, totals
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 from teller_core.lab.evaluation.step_features import NAMES, WORK
-from teller_core.lab.evaluation.training import fresh
+from teller_core.lab.evaluation.training import MOST_ROWS, fresh, some
 
 COLUMNS = [NAMES.index(name) for name in WORK]
 LEAST_WIDTH = 0.05
@@ -43,8 +43,11 @@ def learn(episodes: Sequence[Episode], options: Options, seed: int) -> Regressio
         use = mine & (episode.labels.step == 0) & ~np.isnan(log)
         work.append(episode.seen.steps.value[use])
         target.append(log[use])
-    aimed = np.concatenate([np.empty(0), *target])
-    value = np.concatenate([np.empty((0, len(NAMES))), *work])
+    known = np.column_stack(
+        [np.concatenate([np.empty((0, len(NAMES))), *work]), np.concatenate([np.empty(0), *target])]
+    )
+    drawn = some(known, MOST_ROWS, seed)
+    value, aimed = drawn[:, :-1], drawn[:, -1]
     columns = [at for at in COLUMNS if not np.isnan(value[:, at]).all()]
     if not columns:
         return Regression([], None)

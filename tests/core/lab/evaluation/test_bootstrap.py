@@ -38,3 +38,11 @@ def test_draws_in_which_nothing_can_be_said_are_left_out() -> None:
     life = np.arange(6, dtype=np.int32)
     found = by_life(lambda weight: 1.0 if weight[0] else float("nan"), life)
     assert (found.low, found.high) == (1.0, 1.0)
+
+
+def test_a_row_that_counts_for_several_is_as_good_as_they_are() -> None:
+    value, life = np.array([0.0, 1.0, 1.0, 0.3, 1.0]), np.arange(5, dtype=np.int32)
+    count = np.array([3.0, 1.0, 2.0, 5.0, 1.0])
+    times = count.astype(int)
+    whole = by_life(mean_of(np.repeat(value, times)), np.repeat(life, times))
+    assert np.allclose(by_life(mean_of(value), life, count), whole)

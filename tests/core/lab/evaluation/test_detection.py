@@ -15,6 +15,7 @@ from teller_core.lab.evaluation.detection import (
     detected_at,
     ranked,
     recall_within,
+    thinned,
 )
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics", reason="needs the lab extra")
@@ -78,6 +79,33 @@ def test_figures_read_off_curves_are_those_of_weighed_steps(drawn: Rows, prior: 
     assert found == pytest.approx(detected(label, flag, weighed), nan_ok=True)
     order = ranked(label, score)
     assert area_at(curve(order, weight), prior) == pytest.approx(average_precision(order, weighed))
+
+
+@given(rows)
+def test_a_thinned_score_keeps_the_order(drawn: Rows) -> None:
+    label, score, _, weight = columns(drawn)
+    order = ranked(label, score)
+    few = thinned(order)
+    assert len(few) == len(score)
+    for a, b in zip(np.argsort(score)[:-1], np.argsort(score)[1:], strict=True):
+        assert few[a] <= few[b] and (score[a] != score[b] or few[a] == few[b])
+    again = ranked(label, few.astype(float))
+    assert average_precision(again, weight) == pytest.approx(
+        average_precision(order, weight)
+    )  # below LEVELS none is lost
+
+
+def test_a_long_score_is_thinned_to_few_values_that_say_about_the_same() -> None:
+    chance = np.random.default_rng(2)
+    label = chance.random(60_000) < 0.02
+    score = chance.normal(0, 1, len(label)) + 2.5 * label
+    order = ranked(label, score)
+    few = thinned(order)
+    again, weight = ranked(label, few.astype(float)), np.ones(len(label))
+    assert len(np.unique(few)) < 600
+    for prior in (0.43, 0.01, 0.001):
+        exact = area_at(curve(order, weight), prior)
+        assert area_at(curve(again, weight), prior) == pytest.approx(exact, abs=0.01)
 
 
 def test_a_step_of_which_a_method_cannot_tell_comes_last() -> None:

@@ -1,6 +1,7 @@
 """Episodes of the benchmark become those of the evaluation, and the verb writes its tables beside the lives."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,16 @@ def test_a_folder_without_lives_is_refused(tmp_path: Path) -> None:
 
 def test_tables_are_written_and_the_ratchet_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = side(range(2, 9))
-    monkeypatch.setattr(results, "sides", lambda folder, tier, progress: Sides(side([0, 1]), test))
+    monkeypatch.setattr(results, "sides", lambda *given: Sides(side([0, 1]), test))
     (text,) = results.evaluate("ours", tmp_path, [3], lambda text: None)
     into = tmp_path / results.RESULTS
     assert (into / "ours.T3.txt").read_text() == text
     reached = results.floors(into)
     assert {key.figure for key in reached} >= {"request.top_1", "step.f1_at_43", "certainty.ece"}
     assert set(results.told(into)) >= set(reached)
+    summary = (into / results.SUMMARY).read_text()
+    assert summary.startswith("# Methods on the lives of the benchmark\n\n- T3. Test side: 7 lives, ")
+    assert "| ours | 1.000 (1.000 to 1.000) |" in summary and "By cause: shares" in summary
     higher = {
         key: replace_value(floor, 2.0) if key.figure == "request.top_1" else floor for key, floor in reached.items()
     }
@@ -92,6 +96,27 @@ def replace_value(floor: Any, value: float) -> Any:
     return floor._replace(value=value)
 
 
+def test_what_is_left_out_is_judged_by_every_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    about = [{"side": "train" if each.life < "life-2" else "test", "engine": "e"} for each in side(range(4))]
+    episodes = [replace(each, about=mine) for each, mine in zip(side(range(4)), about, strict=True)]
+    monkeypatch.setattr(results, "sides", lambda *given: Sides(episodes[:6], episodes[6:]))
+    monkeypatch.setattr(results, "METHODS", {name: results.METHODS[name] for name in ("ours", "zscore")})
+    (text,) = results.evaluate_left_out("all", tmp_path, [3], "fault", lambda text: None)
+    assert (tmp_path / "results" / "all.T3.without-fault.txt").read_text() == text
+    lines = [line.split()[:3] for line in text.splitlines()[2:]]
+    assert lines == [[name, fault, "2"] for name in ("ours", "zscore") for fault in ("disk", "gc", "starved")]
+    assert results.evaluate_left_out("ours", tmp_path, [3], "engine", lambda text: None)[0].count("\n") == 2
+
+
+def test_methods_side_by_side_say_what_they_say_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "sides", lambda *given: Sides(side([0, 1]), side(range(2, 9))))
+    monkeypatch.setattr(results, "METHODS", {name: results.METHODS[name] for name in ("ours", "zscore")})
+    monkeypatch.setattr(results, "cores", lambda: 2)
+    together = results.evaluate("all", tmp_path, [3], lambda text: None)
+    monkeypatch.setattr(results, "cores", lambda: 1)
+    assert [results.evaluate(name, tmp_path, [3], lambda text: None)[0] for name in ("ours", "zscore")] == together
+
+
 def test_a_table_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
     (tmp_path / "oracle.T3.txt").write_text("oracle")
     with pytest.raises(UnknownName, match="of no method"):
@@ -99,7 +124,7 @@ def test_a_table_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_verb_has_no_json(tmp_path: Path) -> None:
-    given = argparse.Namespace(action="eval", method="ours", lives=tmp_path, tier=4, json=True)
+    given = argparse.Namespace(action="eval", method="ours", lives=tmp_path, tier=4, leave_out=None, json=True)
     with pytest.raises(InputError, match="its tables are text"):
         VERBS["lab"](given, lambda: None)
     with pytest.raises(InputError, match="no life is packed"):

@@ -1,0 +1,138 @@
+"""What the tables of all methods say together, as Markdown: a line a method, so that they can be compared."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from teller_core.lab.evaluation.tables import BY_CAUSE, Said, said
+
+HEADLINES: Mapping[str, str] = {
+    "request.top_1": "Cause of a struck request, first guess (top-1)",
+    "request.top_3": "Cause of a struck request, first three guesses (top-3)",
+    "request.healthy_unclaimed": "Healthy requests of which no cause is claimed",
+    "request.hard_unclaimed": "Hard negatives (slow, and no fault) of which no cause is claimed",
+    "step.f1_at_43": "Abnormal steps, F1 at a share of 43 %",
+    "step.pr_auc_at_10": "Abnormal steps, area under precision and recall at a share of 10 %",
+}
+"""Figures that are told at every tier."""
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Requests": {
+        "request.macro_f1": "macro F1",
+        "request.each_class": "mean over causes and none",
+        "request.claims_right": "claims that are right",
+        "request.could_not_tell": "could not tell",
+        "request_whole_life.top_1": "whole lives: top-1",
+        "request_whole_life.healthy_unclaimed": "whole lives: healthy unclaimed",
+    },
+    "Top-1 by how hard the fault struck": {
+        f"severity_{each}.top_1": each for each in ("slight", "clear", "strong", "extreme")
+    },
+    "Top-1 by the size of the effect over the noise (d')": {
+        "effect_below_1.top_1": "below 1",
+        "effect_1_to_2.top_1": "1 to 2",
+        "effect_2_to_3.top_1": "2 to 3",
+        "effect_3_to_6.top_1": "3 to 6",
+        "effect_from_6.top_1": "from 6",
+        "effect_from_3.top_1": "from 3",
+        "effect_from_3.top_3": "from 3: top-3",
+    },
+    "Steps": {
+        "step.pr_auc_at_43": "PR-AUC 43 %",
+        "step.pr_auc_at_1": "PR-AUC 1 %",
+        "step.pr_auc_at_0.1": "PR-AUC 0.1 %",
+        "step.recall_at_fpr_1": "recall at 1 % false alarms",
+        "step.recall_at_fpr_0.1": "recall at 0.1 %",
+        "step_whole_life.pr_auc_at_1": "whole lives: PR-AUC 1 %",
+    },
+    "Steps, effects of d' 3 and more": {
+        "step_felt.f1_at_43": "F1 43 %",
+        "step_felt.pr_auc_at_43": "PR-AUC 43 %",
+        "step_felt.pr_auc_at_10": "PR-AUC 10 %",
+        "step_felt.pr_auc_at_1": "PR-AUC 1 %",
+        "step_felt.pr_auc_at_0.1": "PR-AUC 0.1 %",
+    },
+    "Operators and ranks": {
+        "operator.ac_at_1": "operator AC@1",
+        "operator.ac_at_3": "AC@3",
+        "operator.mrr": "MRR",
+        "operator.macro_f1": "macro F1",
+        "rank.ac_at_1": "rank AC@1",
+    },
+    "As right as it is sure": {
+        "certainty.ece": "calibration error",
+        "certainty.brier": "Brier",
+        "certainty.risk_over_coverage": "risk over coverage",
+        "certainty.coverage_at_risk_10": "coverage at 10 % risk",
+    },
+    "False alarms, and captures in which every request is struck": {
+        "healthy_beside.alarms_an_hour": "alarms a server-hour, beside struck windows",
+        "healthy_alone.alarms_an_hour": "in captures without a fault",
+        "all_faulty.called_normal": "all struck: called normal",
+        "all_faulty.top_1": "all struck: top-1",
+        "all_faulty.top_3": "all struck: top-3",
+    },
+}
+"""Figures that are told of each method at DETAILED tiers."""
+DETAILED = (3, 4)
+OURS = "ours"
+
+
+class Table(NamedTuple):
+    """Whose table it is, and of which tier."""
+
+    method: str
+    tier: int
+
+
+def summary(tables: Mapping[Table, str]) -> str:
+    """All ``tables`` (texts, in the order of the methods), ending with a line feed."""
+    told = {table: said(text) for table, text in tables.items()}
+    methods = list(dict.fromkeys(table.method for table in tables))
+    tiers = sorted({table.tier for table in tables})
+    lines = ["# Methods on the lives of the benchmark", "", *_sides(tables, tiers)]
+    lines += [
+        "",
+        "Figures with their 95 % interval, lives drawn again; - where fewer than 30 windows stand behind one.",
+    ]
+    for key, title in HEADLINES.items():
+        lines += ["", f"## {title}", "", *_head([f"T{tier}" for tier in tiers])]
+        lines += [_row(name, [told.get(Table(name, tier), {}).get(key) for tier in tiers]) for name in methods]
+    for tier in DETAILED:
+        for title, columns in SECTIONS.items():
+            own = [(name, told[Table(name, tier)]) for name in methods if Table(name, tier) in told]
+            if any(key in figures for _, figures in own for key in columns):
+                lines += ["", f"## {title}, at T{tier}", "", *_head(list(columns.values()))]
+                lines += [_row(name, [figures.get(key) for key in columns]) for name, figures in own]
+        if Table(OURS, tier) in tables:
+            lines += ["", f"## Ours by cause, at T{tier}", "", "```text", *_by_cause(tables[Table(OURS, tier)]), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _sides(tables: Mapping[Table, str], tiers: Sequence[int]) -> Iterator[str]:
+    """What was judged, by tier: the second line of any table of it."""
+    for tier in tiers:
+        text = next(text for table, text in tables.items() if table.tier == tier)
+        yield f"- T{tier}. {text.splitlines()[1]}"
+
+
+def _head(columns: Sequence[str]) -> list[str]:
+    return [f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
+
+
+def _row(name: str, cells: Sequence[Said | None]) -> str:
+    return f"| {name} | {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(said: Said | None) -> str:
+    if said is None:
+        return "-"
+    interval = "" if said.low is None or said.high is None else f" ({_number(said.low)} to {_number(said.high)})"
+    return f"{_number(said.value)}{interval}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.0f}"
+
+
+def _by_cause(text: str) -> list[str]:
+    _, found, rest = text.partition(BY_CAUSE)
+    return (found + rest.partition("\n\n")[0]).splitlines()
