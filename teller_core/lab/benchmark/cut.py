@@ -62,11 +62,11 @@ class _Places(NamedTuple):
 def cut(capture: Capture, intervals: Sequence[Interval]) -> Capture:
     """The part of ``capture``, with its trees, that lies wholly inside ``intervals`` (Unix ns), each row in one of them.
 
-    Requests lie from the first to the last of their times, steps too; lines at theirs. Times and ids are unchanged, positions
+    Requests lie from the first to the last of their times, steps too, those without any at their line's; lines at theirs. Times and ids are unchanged, positions
     and request numbers count anew. What is told of the capture as a whole alone (``metrics``, ``balance``) is left out.
     """
     inside = Inside(intervals)
-    steps = inside(*span_of_steps(capture.steps))
+    steps = inside(*_span_or_line(capture))
     requests = inside(capture.requests.begin(), capture.requests.end())
     trees = [None if rank.tree is None else cut_tree(rank.tree, rank.shift, inside) for rank in capture.ranks]
     places = _Places(_places(steps), _places(requests), trees)
@@ -113,6 +113,15 @@ def span_of_steps(steps: Steps) -> tuple[Int64, Int64]:
     times = np.stack([steps.scheduled, steps.launched, steps.finished, steps.delivered])
     first = np.where(times == UNKNOWN, np.iinfo(np.int64).max, times).min(axis=0)
     return np.where((times == UNKNOWN).all(axis=0), UNKNOWN, first), times.max(axis=0)
+
+
+def _span_or_line(capture: Capture) -> tuple[Int64, Int64]:
+    """:func:`span_of_steps`; of a step without a time, twice that of the first line that tells of it."""
+    first, last = span_of_steps(capture.steps)
+    told = np.full(len(first), UNKNOWN, dtype=np.int64)
+    telling = np.flatnonzero(capture.lines.step >= 0)[::-1]
+    told[capture.lines.step[telling]] = capture.lines.time[telling]
+    return np.where(last == UNKNOWN, told, first), np.where(last == UNKNOWN, told, last)
 
 
 def _places(kept: Mask) -> Int32:

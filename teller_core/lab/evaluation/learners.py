@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,12 +65,31 @@ def logistic(value: Float64, label: Sequence[str], *, strength: float) -> Any:
     return made.fit(value, np.array(label, dtype=object))
 
 
-def mixture(value: Float64, parts: int, seed: int) -> Any:
-    """A diagonal Gaussian mixture."""
+class Mixture(NamedTuple):
+    """A diagonal Gaussian mixture: ``weight`` float64 a component, ``middle`` and ``width`` float64 [components, columns]."""
+
+    weight: Float64
+    middle: Float64
+    width: Float64
+
+    def posterior(self, value: Float64) -> Float64:
+        """float64 [rows, components]: how likely each is to have made a row. It is asked thousands of times about a few rows."""
+        away = ((value[:, None, :] - self.middle) / self.width) ** 2
+        log = np.log(self.weight) - np.log(self.width).sum(axis=1) - 0.5 * away.sum(axis=2)
+        share = np.exp(log - log.max(axis=1, keepdims=True))
+        return share / share.sum(axis=1, keepdims=True)
+
+
+def mixture(value: Float64, parts: int, seed: int) -> Mixture:
+    """Fitted by expectation and maximization."""
     made: Any = _part("mixture").GaussianMixture(
         parts, covariance_type="diag", reg_covar=1e-4, random_state=seed, max_iter=200
     )
-    return made.fit(value)
+    made.fit(value)
+    weight, middle, variance = (
+        np.asarray(each, np.float64) for each in (made.weights_, made.means_, made.covariances_)
+    )
+    return Mixture(weight, middle, np.sqrt(variance))
 
 
 def log_likelihood(model: Any, value: Float64) -> Float64:

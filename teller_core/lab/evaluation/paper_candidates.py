@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from teller_core.context.tpe.words import word
 from teller_core.data.table import Float64, Int32, Int64, Mask
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import Tree
-from teller_core.lab.evaluation.learners import mixture
+from teller_core.lab.evaluation.learners import Mixture, mixture
 from teller_core.lab.evaluation.operator_times import Profiled
 from teller_core.lab.evaluation.training import Scale, scale_of
 
@@ -43,13 +43,12 @@ class Family:
     """One family's mixture and which of its components are central."""
 
     scale: Scale
-    model: Any
+    mixture: Mixture
     central: Sequence[int]
 
     def score(self, value: Float64) -> Float64:
         """float64 a call: its posterior on the central components."""
-        posterior = np.asarray(self.model.predict_proba(self.scale(value)), dtype=np.float64)
-        return posterior[:, list(self.central)].sum(axis=1)
+        return self.mixture.posterior(self.scale(value))[:, list(self.central)].sum(axis=1)
 
 
 class Suspect(NamedTuple):
@@ -122,7 +121,7 @@ def suspects(calls: Calls, families: Mapping[str, Family], tree: Tree) -> list[S
 def _family(value: Float64, seed: int) -> Family:
     scale = scale_of(value)
     model = mixture(scale(value), COMPONENTS, seed)
-    mass = np.asarray(model.weights_, dtype=np.float64)
+    mass = model.weight
     order = np.argsort(-mass, kind="stable")
     held = int(np.searchsorted(np.cumsum(mass[order]), MASS - 1e-12)) + 1
     return Family(scale, model, order[:held].tolist())

@@ -233,6 +233,18 @@ def request_span(row: Row) -> tuple[int, int]:
     return begin, first_of(row, "client_end", "finished", "last_token", "first_token")
 
 
+def kept_steps(whole: Capture, intervals: Sequence[tuple[int, int]]) -> list[int]:
+    """By their times; those without any by the time of the first line that tells of them."""
+    lines = [(row["step"], row["time"]) for row in listed(whole.lines)]
+    spans = [step_span(row) for row in listed(whole.steps)]
+    told = [next((time for step, time in lines if step == at), UNKNOWN) for at in range(len(spans))]
+    return [
+        at
+        for at, (span, time) in enumerate(zip(spans, told, strict=True))
+        if within(intervals, *((time, time) if span == (UNKNOWN, UNKNOWN) else span))
+    ]
+
+
 def kept(table: Any, spans: Any, intervals: Sequence[tuple[int, int]]) -> list[int]:
     return [at for at, row in enumerate(listed(table)) if within(intervals, *spans(row))]
 
@@ -245,7 +257,7 @@ def moved(position: int, places: Sequence[int]) -> int:
 def test_a_cut_is_what_lies_inside_row_by_row(whole: Capture, intervals: list[tuple[int, int]]) -> None:
     part = cut(whole, intervals)
     part.check()
-    steps = kept(whole.steps, step_span, intervals)
+    steps = kept_steps(whole, intervals)
     requests = kept(whole.requests, request_span, intervals)
     assert listed(part.steps) == [listed(whole.steps)[at] for at in steps]
     assert listed(part.requests) == [
@@ -323,7 +335,7 @@ def spelled(tree: Tree, row: int) -> tuple[int, int, str, int, str]:
 @given(captures(), intervals_of)
 def test_what_points_into_a_tree_points_at_the_same_spans(whole: Capture, intervals: list[tuple[int, int]]) -> None:
     part = cut(whole, intervals)
-    steps = kept(whole.steps, step_span, intervals)
+    steps = kept_steps(whole, intervals)
     expected: list[Row] = []
     for row in listed(whole.work):
         if row["step"] in steps:

@@ -146,3 +146,26 @@ def test_a_method_that_is_not_there_is_refused() -> None:
     with pytest.raises(UnknownName, match="none of ours"):
         method("oracle")
     assert set(CAUSES.values()) <= {claim.cause for said in judged("ours")[1] for mine in said.causes for claim in mine}
+
+
+def test_the_posterior_of_a_mixture_is_that_of_scikit_learn() -> None:
+    from sklearn.mixture import GaussianMixture
+
+    from teller_core.lab.evaluation.learners import mixture
+
+    chance = np.random.default_rng(4)
+    value = np.concatenate([chance.normal(0, 1, (60, 3)), chance.normal(4, 2, (40, 3))])
+    theirs = GaussianMixture(2, covariance_type="diag", reg_covar=1e-4, random_state=1, max_iter=200).fit(value)
+    assert np.allclose(mixture(value, 2, 1).posterior(value), theirs.predict_proba(value))
+
+
+def test_a_kernel_density_ranks_as_that_of_scikit_learn() -> None:
+    from sklearn.neighbors import KernelDensity
+
+    from teller_core.lab.evaluation.methods.kde import Kernels
+
+    chance = np.random.default_rng(6)
+    middle, value = chance.normal(0, 1, (200, 5)), chance.normal(0, 2, (80, 5))
+    theirs = KernelDensity(bandwidth=0.5).fit(middle).score_samples(value)
+    away = Kernels(middle, 0.5).score_samples(value) - theirs
+    assert np.allclose(away, away[0], atol=1e-3)
