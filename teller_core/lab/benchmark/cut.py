@@ -62,8 +62,9 @@ class _Places(NamedTuple):
 def cut(capture: Capture, intervals: Sequence[Interval]) -> Capture:
     """The part of ``capture``, with its trees, that lies wholly inside ``intervals`` (Unix ns), each row in one of them.
 
-    Requests lie from the first to the last of their times, steps too, those without any at their line's; lines at theirs. Times and ids are unchanged, positions
-    and request numbers count anew. What is told of the capture as a whole alone (``metrics``, ``balance``) is left out.
+    Requests lie from the first to the last of their times, steps too, those without any at their line's; lines at theirs. Times
+    and ids are unchanged, positions and request numbers count anew. What is told of the capture as a whole alone (``metrics``,
+    ``balance``) is left out.
     """
     inside = Inside(intervals)
     steps = inside(*_span_or_line(capture))
