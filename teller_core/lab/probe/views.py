@@ -48,14 +48,13 @@ class Glance(NamedTuple):
 
 
 def processes(glance: Glance) -> Bag:
-    """Which processes there are, by role and table, and how many of each; hosts; threads that were paused."""
+    """Which processes there are, by role and by what was recorded of them, and how many of each; hosts."""
     capture = glance.capture
     found: Counter[str] = Counter()
     for table, part in (("pauses", capture.pauses), ("samples", capture.samples)):
         for role in {(role, process) for role, process in zip(part.role, part.process, strict=True)}:
             found[f"{table} of {role[0] or 'machine'}"] += 1
     found["writes lines"] = len(set(capture.lines.process))
-    found["counters"] = len(set(capture.samples.name))
     found["hosts"] = len({process.partition("/")[0] for process in capture.samples.process if process})
     return dict(found)
 
