@@ -9,10 +9,10 @@ from teller_core.data.table import Float64, Int64
 
 
 class Merged(NamedTuple):
-    """``first`` int64: one row of each kind; ``count`` float64: how many rows are of it; ``of`` int64: a row, its kind."""
+    """``first`` int64: one row of each kind; ``times`` float64: how many rows are of it; ``of`` int64: a row, its kind."""
 
     first: Int64
-    count: Float64
+    times: Float64
     of: Int64
 
 

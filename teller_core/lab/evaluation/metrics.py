@@ -72,19 +72,19 @@ def figures(rows: Rows) -> list[Figure]:
 
 class Alike(NamedTuple):
     """Requests of which the same is true and said, as one: ``rows`` and what they name (``given``), for how many each stands
-    (``count``); ``of`` int64 and ``window`` int32: of all requests, their row and their window.
+    (``times``); ``of`` int64 and ``window`` int32: of all requests, their row and their window.
     """
 
     rows: RequestRows
     given: Named
-    count: Float64
+    times: Float64
     of: Int64
     window: Int32
 
     def figure(self, key: str, figure: Callable[[Float64], float], mine: Mask, better: int) -> Figure:
         """``figure``, behind which stand the windows of the rows that are ``mine``."""
         window = self.window[mine[self.of]]
-        return _figure(key, figure, better, window, (self.rows.life, self.count))
+        return _figure(key, figure, better, window, (self.rows.life, self.times))
 
 
 def alike(rows: RequestRows) -> Alike:
@@ -94,7 +94,7 @@ def alike(rows: RequestRows) -> Alike:
     severity = np.array(rows.severity, dtype=np.str_)
     found = merged(rows.life, given.truth, given.said, verdict, rows.hard, severity, rows.d_prime)
     few = Named(given.classes, given.truth[found.first], given.said[found.first])
-    return Alike(take(rows, found.first), few, found.count, found.of, rows.window)
+    return Alike(take(rows, found.first), few, found.times, found.of, rows.window)
 
 
 def of_requests(rows: Alike, prefix: str) -> list[Figure]:
@@ -192,7 +192,7 @@ def of_certainty(rows: RequestRows) -> list[Figure]:
             calibration.coverage_at(curve, SURELY),
         ]
 
-    values = all_by_life(all_of_it, rows.life[told][found.first], found.count)
+    values = all_by_life(all_of_it, rows.life[told][found.first], found.times)
     return [
         _said(f"certainty.{name}", value, windows, better)
         for (name, better), value in zip(CERTAINTY, values, strict=True)
@@ -215,7 +215,7 @@ def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
     short = detection.ranked(label, score[few.first].astype(np.float64))
     values = _detection(rows.label, rows.flag, order, np.ones(len(rows.label)))
     drawn = all_by_life(
-        lambda weight: _detection(label, flag, short, weight), rows.life[few.first], few.count, draws=DRAWS_OF_STEPS
+        lambda weight: _detection(label, flag, short, weight), rows.life[few.first], few.times, draws=DRAWS_OF_STEPS
     )
     return [
         _unsaid(f"{prefix}.{name}", windows, 1, why)
@@ -269,7 +269,7 @@ def of_names(rows: NameRows, prefix: str, firsts: Sequence[int] = (1, 3, 5)) -> 
     true, said = ([each[at] for at in few.first.tolist()] for each in names)
 
     def say(name: str, figure: Callable[[Float64], float]) -> Figure:
-        return _figure(f"{prefix}.{name}", figure, 1, rows.window, (life, few.count))
+        return _figure(f"{prefix}.{name}", figure, 1, rows.window, (life, few.times))
 
     found = [say(f"ac_at_{k}", lambda w, k=k: ranking.accuracy_at(places, w, k)) for k in firsts]
     if len(firsts) > 1:

@@ -18,8 +18,8 @@ def test_every_kind_stands_once_with_how_many_are_of_it(drawn: list[tuple[int, s
     pairs = np.column_stack([np.array(number, np.int32), np.array(flag, np.int32)]).astype(np.int32).reshape(-1, 2)
     found = merged(np.array(text, np.str_), pairs, np.array(share, np.float64))
     kinds = {repr(row): sum(repr(row) == repr(other) for other in drawn) for row in drawn}
-    assert sorted(found.count.tolist()) == sorted(map(float, kinds.values()))
+    assert sorted(found.times.tolist()) == sorted(map(float, kinds.values()))
     assert {
-        repr(drawn[at]): count for at, count in zip(found.first.tolist(), found.count.tolist(), strict=True)
+        repr(drawn[at]): count for at, count in zip(found.first.tolist(), found.times.tolist(), strict=True)
     } == kinds
     assert all(repr(drawn[found.first[of]]) == repr(row) for row, of in zip(drawn, found.of.tolist(), strict=True))
