@@ -1,14 +1,20 @@
 """The probe finds what gives faults away, and takes nothing for that which differs between lives, or by chance."""
 
+import argparse
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from teller_core.lab.probe import expected, probe
+from teller_core.cli.lab import VERBS
+from teller_core.errors import InputError
+from teller_core.lab.probe import expected, probe, telling
 from teller_core.lab.probe.expected import Expected
 from teller_core.lab.probe.probe import STRUCK, WHICH, Verdict, matrix, probed
 from teller_core.lab.probe.telling import better, lines_of
+from teller_core.lab.probe.views import VIEWS
 from teller_core.lab.probe.windows import HARD, Seen
 
 pytest.importorskip("sklearn", reason="needs the lab extra")
@@ -85,3 +91,26 @@ def test_the_table_says_what_leads_those_that_do_better_than_chance() -> None:
     calm = Verdict("order", WHICH, 60, 8, 0.11, 0.1, 0.4, ["round 3"])
     text = "\n".join(lines_of([leak, calm]))
     assert text.count("better than chance") == 1 and "\x1b" not in text and "round 3" not in text
+
+
+def test_every_view_is_asked_of_every_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = {name: lives("struck") for name in VIEWS}
+    monkeypatch.setattr(telling, "lives", lambda folder: [f"life-{at}" for at in range(8)])
+    monkeypatch.setattr(
+        telling,
+        "windows_of",
+        lambda life: [
+            replace(one, bags=dict.fromkeys(VIEWS, one.bags["lines"])) for one in windows["lines"] if one.life == life
+        ],
+    )
+    found = telling.leaks(tmp_path, lambda text: None)
+    assert [(one.view, one.question) for one in found] == [(view, each) for view in VIEWS for each in (STRUCK, WHICH)]
+    assert all(better(one, len(found)) == (one.question == STRUCK) for one in found)
+
+
+def test_the_verb_needs_lives_and_has_no_json(tmp_path: Path) -> None:
+    given = argparse.Namespace(action="leaks", lives=tmp_path, json=True)
+    with pytest.raises(InputError, match="its table is text"):
+        VERBS["lab"](given, lambda: None)
+    with pytest.raises(InputError, match="0 lives are packed"):
+        VERBS["lab"](argparse.Namespace(**{**vars(given), "json": False}), lambda: None)
