@@ -120,7 +120,7 @@ def _span_or_line(capture: Capture) -> tuple[Int64, Int64]:
     """:func:`span_of_steps`; of a step without a time, twice that of the first line that tells of it."""
     first, last = span_of_steps(capture.steps)
     told = np.full(len(first), UNKNOWN, dtype=np.int64)
-    telling = np.flatnonzero(capture.lines.step >= 0)[::-1]
+    telling = np.flatnonzero((capture.lines.step >= 0) & (capture.lines.step < len(first)))[::-1]
     told[capture.lines.step[telling]] = capture.lines.time[telling]
     return np.where(last == UNKNOWN, told, first), np.where(last == UNKNOWN, told, last)
 

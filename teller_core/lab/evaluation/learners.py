@@ -61,8 +61,8 @@ def boosted_trees(value: Float64, target: Float64, *, leaves: int, rate: float, 
 
 def logistic(value: Float64, label: Sequence[str], *, strength: float) -> Any:
     """Multinomial logistic regression, classes weighed alike; ``strength``: the inverse of the penalty."""
-    made: Any = _part("linear_model").LogisticRegression(C=strength, class_weight="balanced", max_iter=500)
-    return made.fit(value, np.array(label, dtype=object))
+    made: Any = _part("linear_model").LogisticRegression(C=strength, class_weight="balanced", max_iter=500, tol=1e-3)
+    return made.fit(value.astype(np.float32), np.array(label, dtype=object))
 
 
 class Mixture(NamedTuple):

@@ -73,8 +73,9 @@ def _started(context: ForkContext, part: Callable[[], Any]) -> tuple[Any, BasePr
 
 
 def _apart(part: Callable[[], Any], pipe: Any) -> None:
-    """In the fork. Ctrl-C is for whoever started it."""
+    """In the fork. Ctrl-C is for whoever started it, which ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         with one_thread():
             sent = part()

@@ -9,7 +9,7 @@ from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.step_features import NAMES
 
-MOST_ROWS = 4_000
+MOST_ROWS = 3_000
 """Healthy steps that a model is made of, and requests that a map to causes is: drawn by chance, as many for every method."""
 FURTHEST = 8.0
 """Scaled values are cut here: one step of a minute must not decide for all."""

@@ -13,7 +13,7 @@ from teller_core.lab.evaluation.method import Judged, Method, Options
 from teller_core.lab.evaluation.side_by_side import side_by_side
 
 FOLDS = 3
-MOST_EPISODES = 36
+MOST_EPISODES = 24
 """Of the training side, that options are chosen on, as many of each life as can be: what is chosen is six numbers."""
 PRIOR = 0.10
 """Between the paper's and a service's."""

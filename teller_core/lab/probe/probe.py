@@ -5,7 +5,7 @@ come to where labels change places as the lab might have dealt them: windows wit
 (a permutation test, Good 2005). So what a life has of its own (engine, model, load) proves nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,17 +102,25 @@ def _which(windows: Sequence[Seen], view: str, features: tuple[list[str], Float6
     chance = np.random.default_rng(seed)
     reached, drawn = 0.0, np.zeros(DRAWS)
     for own in _groups([(window.life, 0) for window in struck]):
-        cause = {struck[at].strike: struck[at].cause for at in own.tolist()}
-        strikes, causes = sorted(cause), sorted(set(cause.values()))
-        table = np.zeros((len(strikes), len(causes)))
-        for at in own.tolist():
-            best = max(causes, key=lambda each, at=at: likely[at].get(each, 0.0))
-            table[strikes.index(struck[at].strike), causes.index(best)] += 1
-        truth = np.array([causes.index(cause[strike]) for strike in strikes])
-        reached += float(table[np.arange(len(strikes)), truth].sum())
-        drawn += table[np.arange(len(strikes)), chance.permuted(np.tile(truth, (DRAWS, 1)), axis=1)].sum(axis=1)
+        table, truth = _table([struck[at] for at in own], [likely[at] for at in own])
+        strikes = np.arange(len(truth))
+        reached += float(table[strikes, truth].sum())
+        drawn += table[strikes, chance.permuted(np.tile(truth, (DRAWS, 1)), axis=1)].sum(axis=1)
     many = max(len(struck), 1)
     return _verdict(view, WHICH, struck, (reached / many, drawn / many), _told(names, value, said))
+
+
+def _table(windows: Sequence[Seen], likely: Sequence[Mapping[str, float]]) -> tuple[Float64, Int64]:
+    """(float64 [strikes, causes], int64 a strike) of one life: how many windows of each strike are held for which of the life's
+    causes, and which one it was.
+    """
+    cause = {window.strike: window.cause for window in windows}
+    strikes, causes = sorted(cause), sorted(set(cause.values()))
+    table = np.zeros((len(strikes), len(causes)))
+    for window, mine in zip(windows, likely, strict=True):
+        chances = [mine.get(each, 0.0) for each in causes]
+        table[strikes.index(window.strike), int(np.argmax(chances))] += 1
+    return table, np.array([causes.index(cause[strike]) for strike in strikes], dtype=np.int64)
 
 
 def _verdict(
@@ -151,7 +159,7 @@ def _told(names: Sequence[str], value: Float64, said: Sequence[str]) -> list[str
     if learned.model is None:
         return []
     order = np.argsort(-weights(learned.model), kind="stable")[:TOLD]
-    return [names[at] for at in order.tolist()]
+    return [names[at] for at in map(int, order)]
 
 
 def _folds(windows: Sequence[Seen]) -> list[Mask]:
@@ -162,12 +170,12 @@ def _folds(windows: Sequence[Seen]) -> list[Mask]:
     return [np.array([window.life in mine for window in windows], dtype=np.bool_) for mine in held]
 
 
-def _groups(keys: Sequence[tuple[str, int]]) -> list[Int64]:
+def _groups(keys: Sequence[tuple[str, int]]) -> list[list[int]]:
     """The positions of those with one key."""
     found: dict[tuple[str, int], list[int]] = {}
     for at, key in enumerate(keys):
         found.setdefault(key, []).append(at)
-    return [np.array(mine, dtype=np.int64) for mine in found.values()]
+    return list(found.values())
 
 
 def _ranks(value: Float64) -> Float64:

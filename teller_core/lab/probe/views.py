@@ -15,8 +15,8 @@ from teller_core.lab.evaluation.methods.logs import template
 Bag = Mapping[str, float]
 """Features of a window: what is not in it is 0."""
 SECOND = 1_000_000_000
-SHAPES = ((re.compile(r"[0-9a-f]{6,}"), "h"), (re.compile(r"[0-9]+"), "9"), (re.compile(r"[^\W\d_]{3,}"), "a"))
-"""What differs between two names of one shape: numbers as hexadecimal digits and as decimal ones, and words."""
+SHAPES = ((re.compile(r"[0-9a-f]{6,}"), "h"), (re.compile(r"[0-9]+"), "9"))
+"""What differs between two names of one shape: hexadecimal and decimal numbers."""
 TABLES = (
     "steps",
     "work",
@@ -135,12 +135,12 @@ def _named(capture: Capture, layers: Iterable[int]) -> Bag:
             continue
         trace = rank.tree.trace
         for layer in layers:
-            present = np.unique(trace.name[trace.layer == layer]).tolist()
-            found |= {f"{Layer(layer).name.lower()} {_shape(trace.names[name], digits_only=True)}" for name in present}
+            present = map(int, np.unique(trace.name[trace.layer == layer]))
+            found |= {f"{Layer(layer).name.lower()} {_shape(trace.names[name])}" for name in present}
     return dict.fromkeys(found, 1.0)
 
 
-def _shape(text: str, *, digits_only: bool = False) -> str:
-    for pattern, letter in SHAPES[:2] if digits_only else SHAPES:
+def _shape(text: str) -> str:
+    for pattern, letter in SHAPES:
         text = pattern.sub(letter, text)
     return text

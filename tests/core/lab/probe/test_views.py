@@ -1,6 +1,7 @@
 """Every view shows what it is named after, and the probe's windows stand where they stood in their life."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_windows_are_those_of_the_life_in_order(monkeypatch: pytest.MonkeyPatch)
         return block(strikes, made, number)
 
     monkeypatch.setattr(probe_windows, "capture_of", lambda life, tier: LIFE)
-    life = Packed("a1", probe_windows.__file__, {}, [truth(0, 0), truth(1, 5)])
+    life = Packed("a1", Path(__file__), {}, [truth(0, 0), truth(1, 5)])
     found = windows_of(life)
     assert [(one.round, one.strike) for one in found] == [(0, -1), (0, 0), (0, 1), (1, -1), (1, 2), (1, 3)]
     assert [one.cause for one in found[:3]] == ["", "host.blocking_call", HARD]
