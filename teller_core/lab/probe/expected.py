@@ -12,7 +12,35 @@ class Expected(NamedTuple):
     reason: str
 
 
-EXPECTED: tuple[Expected, ...] = ()
+def _of(view: str, pattern: str, reason: str) -> Expected:
+    return Expected(view, re.compile(pattern), reason)
+
+
+EXPECTED: tuple[Expected, ...] = (
+    _of(
+        "processes",
+        r"pauses of .*",
+        "a pause is written down where something stood still, and what struck made it stand still",
+    ),
+    _of(
+        "lines", r"line vllm\.stats", "written every ten seconds: what is slow takes longer, and more of them are in it"
+    ),
+    _of(
+        "sizes",
+        r"rows of (steps|work|participation|lines|collectives|meetings)",
+        "a slow service serves the same requests in other batches, and every step has its rows",
+    ),
+    _of(
+        "sizes",
+        r"rows of (samples|readings|buckets)",
+        "a counter is written down where it grew: that is what is measured",
+    ),
+    _of(
+        "sizes",
+        r"requests|rows of requests|tokens",
+        "some faults are requests: bursts, long answers, long prompts of others",
+    ),
+)
 
 
 def expected(view: str, feature: str) -> Expected | None:
