@@ -91,7 +91,7 @@ def learned(episodes: Sequence[Episode], values: Sequence[Float64]) -> CauseMap:
     if not truth:
         return fitted(np.empty((0, 1)), [])
     drawn = some(np.arange(len(truth), dtype=np.float64), MOST_ROWS, 0).astype(np.int64)
-    return fitted(np.concatenate(rows)[drawn], [truth[at] for at in drawn.tolist()])
+    return fitted(np.concatenate(rows)[drawn], [truth[at] for at in map(int, drawn)])
 
 
 def fitted(value: Float64, truth: Sequence[str]) -> CauseMap:

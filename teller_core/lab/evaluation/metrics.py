@@ -266,7 +266,7 @@ def of_names(rows: NameRows, prefix: str, firsts: Sequence[int] = (1, 3, 5)) -> 
     names = ranking.first_names(rows.named, rows.right)
     few = merged(rows.life, place, *(np.array(each, dtype=np.str_) for each in names))
     places, life = place[few.first], rows.life[few.first]
-    true, said = ([each[at] for at in few.first.tolist()] for each in names)
+    true, said = ([each[at] for at in map(int, few.first)] for each in names)
 
     def say(name: str, figure: Callable[[Float64], float]) -> Figure:
         return _figure(f"{prefix}.{name}", figure, 1, rows.window, (life, few.times))

@@ -139,7 +139,7 @@ def _outermost(part: Profiled) -> Mask:
 def _bytes(trace: Trace, rows: slice) -> Int64:
     """int64 a row of ``rows``: the bytes that its arguments tell, 0 where they tell none."""
     present, of = np.unique(trace.arg[rows], return_inverse=True)
-    told = [_told(trace.args[each]) if each >= 0 else 0 for each in present.tolist()]
+    told = [_told(trace.args[each]) if each >= 0 else 0 for each in map(int, present)]
     return np.array(told, dtype=np.int64)[of]
 
 
