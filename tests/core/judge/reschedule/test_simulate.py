@@ -1,0 +1,58 @@
+"""A simulation in which nothing is changed ends as what was recorded did."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from teller_core.judge.reschedule.background import background, ready
+from teller_core.judge.reschedule.costs import features, took
+from teller_core.judge.reschedule.simulate import quiet, run
+from tests.core.judge.reschedule.made import setting
+from tests.core.judge.reschedule.served import BASE, CACHED, MS, OUTPUT, PROMPT, TURN, Ask, Engine, crowd, served
+from tests.core.judge.reschedule.test_batches import asks, engines
+
+
+@given(asks, engines, st.integers(0, 9), st.integers(0, 2**16))
+def test_from_any_decision_on_all_comes_as_it_was_recorded(
+    wanted: list[Ask], engine: Engine, tenth: int, noise: int
+) -> None:
+    assume(all(ask.prompt + ask.output < 16 * (engine.blocks - 2) for ask in wanted))
+    rng = np.random.default_rng(noise)
+    happened = served(wanted, engine, lambda now: int(rng.exponential(2 * MS)))
+    assume(len(happened.decided) >= 10)
+    made = setting(happened)
+    start = tenth * len(happened.decided) // 10
+    left = [one for one in range(len(wanted)) if made.ran.last[one] >= start]
+    found = run(made, background(made), start, left)
+    assert found.ended == pytest.approx({one: happened.done[one] for one in left}, abs=1_000)
+    assert [len(step.batch) for step in found.steps] == [len(rows) for rows in happened.rows[start:]]
+
+
+def test_costs_are_learned_to_the_percent() -> None:
+    happened = served(crowd(3, 80), Engine())
+    made = setting(happened)
+    truth = np.array([happened.work(step) for step in range(len(happened.decided))])
+    assert np.array_equal(took(made.ran), truth)
+    assert made.costs.predict(features(made.ran)) == pytest.approx(truth, rel=0.02)
+    assert made.costs.cost[[0, 1, 3]] == pytest.approx([BASE, PROMPT, CACHED], rel=0.1)
+    assert made.costs.cost[2] == pytest.approx(OUTPUT, rel=0.2)
+
+
+def test_the_turnaround_is_what_the_engine_needs_between_steps_and_when_it_wakes() -> None:
+    made = setting(served(crowd(5, 20, 80.0), Engine()))
+    assert made.ran.decided - ready(made) == pytest.approx(TURN, abs=1)
+
+
+def test_without_what_steps_met_a_simulation_takes_what_their_work_predicts() -> None:
+    happened = served(crowd(4), Engine(), lambda now: 3 * MS if now % (50 * MS) < 10 * MS else 0)
+    made = setting(happened)
+    found = run(made, quiet(made, TURN), 0, [0])
+    for step in found.steps:
+        assert step.ended - step.decided == pytest.approx(made.costs.of(step.batch), abs=2)
+
+
+def test_a_simulation_that_nobody_is_left_in_ends() -> None:
+    made = setting(served(crowd(2, 10), Engine()))
+    last = len(made.ran.step) - 1
+    assert run(made, background(made), last, [999]).steps
