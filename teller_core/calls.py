@@ -113,6 +113,18 @@ def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
     compare = add("compare", "compare two requests or two captures", which)
     compare.add_argument("before", metavar="BEFORE", help="a request, CAPTURE/REQUEST, or a capture's id")
     compare.add_argument("after", metavar="AFTER", help="another one of the same kind")
+    suppose = add("what-if", "say how much sooner a request would have ended had something taken another time", which)
+    suppose.add_argument(
+        "request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id"
+    )
+    suppose.add_argument(
+        "supposed",
+        nargs="+",
+        metavar="TARGET=DURATION",
+        help='what took what instead, all of it together: "step 17=10ms", "step 17=usual" (what its work predicts), or '
+        "steps=usual (those that took longer)",
+    )
+    suppose.add_argument("--metric", choices=("e2e", "ttft"), default="e2e", help="ended, or had its first token")
 
 
 def _recording(add: Callable[..., Parser]) -> None:

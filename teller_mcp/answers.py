@@ -19,6 +19,7 @@ from teller_core.data.report import (
     WhyReport,
 )
 from teller_core.data.report_recording import JobsReport
+from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.visible import visible
 
 Detail = Literal["concise", "normal", "full"]
@@ -76,6 +77,8 @@ class SlowAnswer(Answer, SlowReport):
 
 class WhyAnswer(Answer, WhyReport):
     """Why a request was slow."""
+
+    what_if: WhatIfReport | None = Field(default=None, description="what it would have gained, where that was asked")
 
 
 class SliceAnswer(Answer, SliceReport):

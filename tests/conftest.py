@@ -30,6 +30,7 @@ from teller_core.data.report import (
     WhyReport,
 )
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
+from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
 
 _ANY_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """How long examples take says how busy the machine is, not whether the code is right."""
@@ -284,6 +285,25 @@ def a_comparison() -> CompareReport:
     )
 
 
+def a_supposition() -> WhatIfReport:
+    gain = Gain(saving_ms=790.9, saving_low_ms=600.0, saving_high_ms=950.0, saving_assumes="the same batches")
+    silent = Gain(saving_ms=None, saving_low_ms=None, saving_high_ms=None, saving_assumes="no arrivals were recorded")
+    return WhatIfReport(
+        capture=CAPTURE,
+        request=42,
+        metric="e2e",
+        value_ms=4812.0,
+        supposed=["step 17 had taken 10ms"],
+        steps=1,
+        same_schedule=gain,
+        rescheduled=silent,
+        check=ScheduleCheck(decisions=0.99, prompts=0.97, batches=0.85, first_tokens=0.91, corrected=0.02, bias=-0.02),
+        slowed_by=[Neighbor(request=7, beside_ms=12.5, before_ms=0.0)],
+        slowed=[],
+        note="",
+    )
+
+
 def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
     """Verbs that answer with the samples above, save for those in ``changes``."""
     usual: dict[str, Callable[..., Any]] = {
@@ -296,6 +316,7 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "tokens": lambda store, target, **_: some_tokens(),
         "explain_operator": lambda store, name, **_: an_operator(),
         "compare": lambda store, before, after, **_: a_comparison(),
+        "what_if": lambda store, request, texts, **_: a_supposition(),
     }
     return Verbs(**{**usual, **(changes or {})})
 
@@ -311,6 +332,7 @@ class Samples:
     tokens = staticmethod(some_tokens)
     operator = staticmethod(an_operator)
     comparison = staticmethod(a_comparison)
+    supposed = staticmethod(a_supposition)
     hostile = HOSTILE
 
 

@@ -123,6 +123,16 @@ def _compare(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     )
 
 
+def _what_if(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(
+        given,
+        verbs,
+        lambda loaded, store: loaded.what_if(
+            store, given.request, given.supposed, capture=given.capture, metric=given.metric
+        ),
+    )
+
+
 def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     # The server stands above the core, which therefore does not import it: this process becomes it.
     named = option(given, "db")
@@ -159,6 +169,7 @@ VERBS: Mapping[str, Callable[..., int]] = {
     "slice": _slice,
     "explain-op": _explain,
     "compare": _compare,
+    "what-if": _what_if,
     "serve": _serve,
     "demo": _demo,
 }

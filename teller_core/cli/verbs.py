@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         WhyReport,
     )
     from teller_core.data.report_tokens import TokensReport
+    from teller_core.data.report_what_if import WhatIfReport
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Verbs:
     tokens: "Callable[..., TokensReport]"
     explain_operator: "Callable[..., OperatorReport]"
     compare: "Callable[..., CompareReport]"
+    what_if: "Callable[..., WhatIfReport]"
 
 
 def pipeline_verbs() -> Verbs:
@@ -52,6 +54,7 @@ def pipeline_verbs() -> Verbs:
         tokens=slices.tokens,
         explain_operator=answers.explain_operator,
         compare=answers.compare,
+        what_if=_what_if,
     )
 
 
@@ -59,6 +62,12 @@ def _read_into(paths: Sequence[Path], store: Any, **how: Any) -> "ImportReport":
     from teller_core.pipeline import import_paths
 
     return import_paths(paths, store, **how)
+
+
+def _what_if(store: Any, request: str, texts: Sequence[str], **how: Any) -> "WhatIfReport":
+    from teller_core.what_if import what_if
+
+    return what_if(store, request, texts, **how)
 
 
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:

@@ -24,6 +24,7 @@ from teller_core.data.report import (
 )
 from teller_core.data.report_recording import DoctorReport, MergeReport
 from teller_core.data.report_tokens import TokensReport
+from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.doctor_page import doctor_page
 from teller_core.tell.files_page import file_lines, ranks_of
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
@@ -32,6 +33,7 @@ from teller_core.tell.next_calls import next_calls
 from teller_core.tell.slice_page import slice_page
 from teller_core.tell.slow_page import METRICS, slow_page
 from teller_core.tell.tokens_page import tokens_page
+from teller_core.tell.what_if_page import what_if_page
 
 AS_IT_SHOULD_BE = ("control_file",)
 """What every recording of ours has: nothing is lost by it, and a page that said so each time would teach to skip the rest."""
@@ -359,4 +361,5 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     DoctorReport: doctor_page,
     MergeReport: merge_page,
     TokensReport: tokens_page,
+    WhatIfReport: what_if_page,
 }

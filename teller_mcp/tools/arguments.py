@@ -11,4 +11,8 @@ Metric = Annotated[
     Field(description="end to end, first token, per output token, longest gap, against slo_ms"),
 ]
 SloMs = Annotated[float | None, Field(description="the promised latency, ms", gt=0)]
+WhatIf = Annotated[
+    list[Annotated[str, Field(max_length=200)]] | None,
+    Field(description="'step 17=10ms', 'steps=usual'"),
+]
 Request = Annotated[str | int, Field(description="its number, or the engine's, client's or trace id")]

@@ -16,6 +16,7 @@ from teller_core import cli
 from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
 from teller_core.data.report_tokens import TokensReport
+from teller_core.data.report_what_if import WhatIfReport
 from teller_core.errors import UnknownName
 from teller_core.tell.progress import CLEAR
 
@@ -30,6 +31,7 @@ COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
     (["slice", "--raw", "step", "17"], "slice", TokensReport),
     (["explain-op", "aten::mm"], "operator", reports.OperatorReport),
     (["compare", "12", "42"], "comparison", reports.CompareReport),
+    (["what-if", "42", "step 17=10ms"], "supposed", WhatIfReport),
 ]
 
 
@@ -84,6 +86,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         why=note("why", samples.verdict()),
         causal_slice=note("slice", samples.slice()),
         compare=note("compare", samples.comparison()),
+        what_if=note("what if", samples.supposed()),
     )
     slow = "slow --metric ttft --limit 5 --cursor x --slo-ms 200 --capture 3f2a"
     for line in (
@@ -91,6 +94,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         "why 42 --metric tpot",
         "slice request 42 --budget 900 --rank 1 --nodes 30",
         "compare 12 42 --capture 3f",
+        "what-if 42 steps=usual 0:7=1ms --metric ttft",
     ):
         assert cli.main(line.split(), lambda: made) == 0
     assert asked == [
@@ -98,6 +102,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None}),
         ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900, "nodes": 30}),
         ("compare", "12", "42", {"capture": "3f"}),
+        ("what if", "42", ["steps=usual", "0:7=1ms"], {"capture": None, "metric": "ttft"}),
     ]
 
 

@@ -1,0 +1,129 @@
+"""The answer of ``what-if``: the supposed durations as savings of steps, and what the request makes of these."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from teller_core.data.assessment import StepExpectations
+from teller_core.data.capture import Capture
+from teller_core.data.report import Metric
+from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
+from teller_core.data.table import UNKNOWN, Int64
+from teller_core.errors import InputError, UnknownName
+from teller_core.judge.reschedule.neighbors import Neighbor as Found
+from teller_core.judge.reschedule.neighbors import slowed, slowed_by, weights
+from teller_core.judge.reschedule.plan import Plan, Saving, plan, savings
+from teller_core.store.store import Store
+from teller_core.what_if.supposed import Supposed, supposed
+
+NEIGHBORS = 5
+"""Requests that are named on each side."""
+MS = 1e6
+
+
+class StepSavings(NamedTuple):
+    """int64 ns a step of the capture: how much sooner it would have ended after the one before it, at ``least`` and at
+    ``most``.
+    """
+
+    least: Int64
+    most: Int64
+
+
+def what_if(
+    store: Store, request: str, texts: Sequence[str], *, capture: str | None = None, metric: Metric = "e2e"
+) -> WhatIfReport:
+    """How much sooner ``request`` would have ended, or have had its first token (``ttft``), had what ``texts`` name taken what
+    they say: see :mod:`supposed`. All of it together. Raises TellerError.
+    """
+    if metric not in ("e2e", "ttft"):
+        raise InputError(
+            "the metric", "what would have been is told of the end and of the first token", "Use e2e or ttft"
+        )
+    said = supposed(texts)
+    found = store.resolve(capture)
+    number = store.request_number(found, request)
+    tables = store.capture(found)
+    saved = _steps(tables, store.rows(found, StepExpectations), said)
+    made = plan(tables)
+    gains = savings(made, number - 1, saved.least, saved.most, "end" if metric == "e2e" else "first_token")
+    by, whom = _neighbors(made, number - 1)
+    return WhatIfReport(
+        capture=found,
+        request=number,
+        metric=metric,
+        value_ms=_value(store, found, number - 1, metric),
+        supposed=[one.text for one in said],
+        steps=int((saved.most != 0).sum()),
+        same_schedule=_gain(gains.same_schedule, gains.why_not_same),
+        rescheduled=_gain(gains.rescheduled, gains.why_not_new),
+        check=_check(made, number - 1),
+        slowed_by=by,
+        slowed=whom,
+        note="" if saved.most.any() else "nothing that is supposed changes how long a step took",
+    )
+
+
+def _steps(tables: Capture, numbers: StepExpectations, said: Sequence[Supposed]) -> StepSavings:
+    """What the steps named by ``said`` would have taken less."""
+    saved = np.zeros(len(numbers.took), dtype=np.int64)
+    known = (numbers.took != UNKNOWN) & (numbers.expected != UNKNOWN)
+    excess = np.where(known, np.maximum(numbers.took - numbers.expected, 0), 0)
+    for one in said:
+        if one.kind == "steps":
+            saved = excess.copy()
+    for one in said:
+        if one.kind == "step":
+            at = _step(tables, one.target)
+            if one.ns is not None and numbers.took[at] == UNKNOWN:
+                raise InputError(
+                    "the step", "how long it took is not known", "Take one that `slice` shows with its time"
+                )
+            saved[at] = excess[at] if one.ns is None else int(numbers.took[at]) - one.ns
+    return StepSavings(saved, saved)
+
+
+def _step(tables: Capture, named: str) -> int:
+    at, count = int(named), len(tables.steps.engine)
+    if at >= count:
+        has = f"the capture has the steps 0 to {count - 1}" if count else "the capture has no steps"
+        raise UnknownName("the step", has, "Take one from an answer or a slice")
+    return at
+
+
+def _value(store: Store, capture: str, request: int, metric: Literal["e2e", "ttft"]) -> float | None:
+    value = int(store.values(capture, metric)[request])
+    return None if value == UNKNOWN else value / MS
+
+
+def _gain(saving: Saving | None, why_not: str) -> Gain:
+    if saving is None:
+        return Gain(saving_ms=None, saving_low_ms=None, saving_high_ms=None, saving_assumes=why_not)
+    low, high = saving.low / MS, saving.high / MS
+    middle = (saving.low + saving.high) // 2 / MS
+    return Gain(saving_ms=middle, saving_low_ms=low, saving_high_ms=high, saving_assumes=saving.assumes)
+
+
+def _check(made: Plan, request: int) -> ScheduleCheck | None:
+    found = made.checks.get(int(made.engine[request]))
+    if found is None:
+        return None
+    shares = {name: round(value, 3) for name, value in found._asdict().items() if name != "why"}
+    return ScheduleCheck(**shares) if np.isfinite(found.bias) else None
+
+
+def _neighbors(made: Plan, request: int) -> tuple[list[Neighbor], list[Neighbor]]:
+    setting = made.settings.get(int(made.engine[request]))
+    if setting is None:
+        return [], []
+    weighed = weights(setting)
+    sides = (slowed_by(setting, weighed, request), slowed(setting, weighed, request))
+    return _told(sides[0]), _told(sides[1])
+
+
+def _told(found: Sequence[Found]) -> list[Neighbor]:
+    return [
+        Neighbor(request=one.request + 1, beside_ms=one.beside / MS, before_ms=one.before / MS)
+        for one in found[:NEIGHBORS]
+    ]
