@@ -36,7 +36,7 @@ _LARGEST_REPORT = 1 << 26
 """Bytes of JSON. An answer that claims more is damaged."""
 
 
-def write_capture(db: "Database", capture: Capture, assessment: Assessment, report: CaptureReport) -> int:
+def write_capture(db: "Database", capture: Capture, assessment: Assessment, report: CaptureReport, level: int) -> int:
     """Insert everything but the answers. Returns the key of the capture."""
     row = {
         "id": capture.id,
@@ -70,10 +70,10 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
     for table in (assessment.baselines, assessment.steps, assessment.candidates, assessment.requests):
         write_rows(con, key, table)
     for table in (capture.participation, capture.tokens, capture.samples):
-        write_long(con, key, table)
+        write_long(con, key, table, level)
     for position, rank in enumerate(capture.ranks):
         if rank.tree is not None:
-            write_tree(con, key, position, rank.tree)
+            write_tree(con, key, position, rank.tree, level)
     return key
 
 

@@ -56,8 +56,9 @@ def write_set(
     values: Mapping[str, Array],
     strings: Mapping[str, Sequence[str]],
     about: Mapping[str, Any],
+    level: int,
 ) -> None:
-    """Insert the columns ``values`` and the string tables ``strings`` as one set, chunk by chunk."""
+    """Insert the columns ``values`` and the string tables ``strings`` as one set, chunk by chunk. ``level``: of zstd."""
     length = max((len(column) for column in values.values()), default=0)
     key = con.execute(
         "INSERT INTO column_sets (capture, kind, rank, rows, about) VALUES (?, ?, ?, ?, ?)",
@@ -66,7 +67,10 @@ def write_set(
 
     def parts() -> Iterator[tuple[int | None, str, int, bytes]]:
         for name in sorted({*values, *strings}):
-            chunks = pieces_of(strings[name]) if name in strings else chunks_of(values[name], delta=name in RISING)
+            if name in strings:
+                chunks = pieces_of(strings[name], level)
+            else:
+                chunks = chunks_of(values[name], delta=name in RISING, level=level)
             for number, data in enumerate(chunks):
                 yield key, name, number, data
 
@@ -117,7 +121,7 @@ def read_strings(con: sqlite3.Connection, key: int, name: str, wanted: Sequence[
     return found
 
 
-def write_long(con: sqlite3.Connection, capture: int, table: "DataclassInstance") -> None:
+def write_long(con: sqlite3.Connection, capture: int, table: "DataclassInstance", level: int) -> None:
     """Insert a long table, its text columns as numbers of distinct texts."""
     values: dict[str, Array] = {}
     strings: dict[str, Sequence[str]] = {}
@@ -132,7 +136,7 @@ def write_long(con: sqlite3.Connection, capture: int, table: "DataclassInstance"
             values[name] = column
     lengths = {name: len(column) for name, column in values.items()}
     about = {} if set(lengths.values()) <= {rows(table)} else {"lengths": lengths}
-    write_set(con, capture, LONG[type(table)], values=values, strings=strings, about=about)
+    write_set(con, capture, LONG[type(table)], values=values, strings=strings, about=about, level=level)
 
 
 def read_long(

@@ -31,7 +31,7 @@ TRACE_COLUMNS: dict[str, Any] = {
 """The columns of a trace and their dtypes."""
 
 
-def write_tree(con: sqlite3.Connection, capture: int, rank: int, tree: Tree) -> None:
+def write_tree(con: sqlite3.Connection, capture: int, rank: int, tree: Tree, level: int) -> None:
     """Insert the spans of the rank at position ``rank``."""
     trace = tree.trace
     row = np.arange(len(tree), dtype=np.int32)
@@ -50,7 +50,7 @@ def write_tree(con: sqlite3.Connection, capture: int, rank: int, tree: Tree) -> 
         "unlaunched": tree.unlaunched,
     }
     strings = {"names": trace.names, "args": trace.args}
-    write_set(con, capture, KIND, rank=rank, values=values, strings=strings, about=about)
+    write_set(con, capture, KIND, rank=rank, values=values, strings=strings, about=about, level=level)
 
 
 def find_tree(con: sqlite3.Connection, capture: int, rank: int) -> ColumnSet:

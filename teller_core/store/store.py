@@ -20,6 +20,7 @@ from teller_core.data.table import Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
 from teller_core.store import captures, questions
+from teller_core.store.chunks import LEVEL
 from teller_core.store.columns import read_long, rows_of_steps
 from teller_core.store.connect import connect, create, recognize, refusing
 from teller_core.store.migrations import MIGRATIONS, migrate, version
@@ -88,12 +89,18 @@ class Store:
 
     @refusing
     def save(
-        self, capture: Capture, assessment: Assessment, answers: Iterable[WhyReport], report: CaptureReport
+        self,
+        capture: Capture,
+        assessment: Assessment,
+        answers: Iterable[WhyReport],
+        report: CaptureReport,
+        *,
+        level: int = LEVEL,
     ) -> bool:
         """Keep a capture with all that was made of it: all or nothing. False, and no change, where its id is known.
 
         ``answers`` may be made while they are asked for: they are put aside on disk first, and others may write meanwhile.
-        Waits up to 30 s for another process that is saving.
+        ``level``: of zstd, LOOSE where the whole file is packed later. Waits up to 30 s for another process that is saving.
         """
         from sqlite_utils import Database  # see the module: only writing loads it
 
@@ -106,7 +113,7 @@ class Store:
             if self.knows(capture.id):
                 return False
             key = captures.write_capture(
-                Database(con, recursive_triggers=False, execute_plugins=False), capture, assessment, report
+                Database(con, recursive_triggers=False, execute_plugins=False), capture, assessment, report, level
             )
             captures.keep_spooled(con, key)
             con.execute("COMMIT")

@@ -15,12 +15,12 @@ LARGEST_PIECE = 1 << 30
 _HEADER = struct.Struct("<II")
 
 
-def pieces_of(strings: Sequence[str]) -> Iterator[bytes]:
+def pieces_of(strings: Sequence[str], level: int = LEVEL) -> Iterator[bytes]:
     """``strings`` in order, PIECE at a time: the lengths in bytes, then the text.
 
     Half of a surrogate pair, which UTF-8 proper cannot hold, is kept: names come out of other programs as they are.
     """
-    press = zstandard.ZstdCompressor(level=LEVEL)
+    press = zstandard.ZstdCompressor(level=level)
     for low in range(0, len(strings), PIECE):
         texts = [text.encode("utf-8", "surrogatepass") for text in strings[low : low + PIECE]]
         lengths = np.array([len(text) for text in texts], dtype="<u4").tobytes()

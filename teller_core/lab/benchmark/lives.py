@@ -59,8 +59,9 @@ KINDS: tuple[tuple[Kind, int], ...] = (
     (Kind(cache="small"), 2),
     (Kind(ranks=2), 2),
     (Kind(ranks=2, apart=True), 2),
+    (Kind(), 3),
 )
-"""Each kind of service, and its lives on each side."""
+"""Kinds of service, and how many lives of each there are on each side. More come at the end: those before keep their names."""
 
 
 @dataclass(frozen=True)

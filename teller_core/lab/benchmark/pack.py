@@ -24,6 +24,7 @@ from teller_core.lab.benchmark.tiers import TIERS, at_tier
 from teller_core.lab.blocks import BlockTruth, block_of
 from teller_core.lab.leaks import give_away
 from teller_core.pipeline import STAGES
+from teller_core.store.chunks import LOOSE
 from teller_core.store.store import Store
 from teller_core.tell.progress import nobody
 from teller_core.tell.summary import capture_report
@@ -63,7 +64,7 @@ def pack(bundle: Path, blocks: Sequence[BlockTruth], about: Mapping[str, Any], i
             at_tier(bundle, tier, folder / f"T{tier}")
             _keep(_imported(folder / f"T{tier}", tier), store)
             shutil.rmtree(folder / f"T{tier}")
-        packed = lzma.compress(store.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
+        packed = lzma.compress(store.read_bytes(), preset=9)
     if len(packed) > MOST_BYTES:
         raise TellerError(f"The life {name}", f"it takes {len(packed):,} bytes packed", "Ask for fewer blocks")
     truth = {"format": FORMAT, "about": dict(about), "blocks": [asdict(block) for block in blocks]}
@@ -131,7 +132,7 @@ def _imported(folder: Path, tier: int) -> Capture:
 def _keep(capture: Capture, path: Path) -> None:
     report = capture_report(capture, already_known=False, imported_at=NO_TIME)
     with Store.open(path) as store:
-        store.save(capture, nothing_judged(), [], report)
+        store.save(capture, nothing_judged(), [], report, level=LOOSE)
 
 
 def nothing_judged() -> Assessment:
