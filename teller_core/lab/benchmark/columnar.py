@@ -104,9 +104,9 @@ def _fill(con: sqlite3.Connection, name: str, parts: Sequence[bytes]) -> None:
 
 def _column(parts: Sequence[bytes]) -> list[Any]:
     kinds = np.frombuffer(parts[0], dtype=np.uint8)
-    ends = np.cumsum(_values(parts[4])).tolist()
-    distinct = [parts[5][low:high] for low, high in zip([0, *ends], ends, strict=False)]
-    kept = [distinct[number] for number in _values(parts[3]).tolist()]
+    ends: list[int] = np.cumsum(_values(parts[4])).tolist()
+    distinct: list[bytes] = [parts[5][low:high] for low, high in zip([0, *ends], ends, strict=False)]
+    kept: list[bytes] = [distinct[number] for number in _values(parts[3]).tolist()]
     text = kinds[kinds >= KINDS[b"text"]] == KINDS[b"text"]
     found = np.full(len(kinds), None, dtype=np.object_)
     found[kinds == KINDS[b"integer"]] = _values(parts[1]).tolist()
