@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from teller_core.context.dependencies import Met, StepSpans
 from teller_core.context.moments import Moment, blamed_step
 from teller_core.context.pages import slice_report, span_report
 from teller_core.data import losses
 from teller_core.data.assessment import Candidates, StepExpectations
 from teller_core.data.capture import Collectives, Meetings, Pauses
+from teller_core.data.linked import Met, StepSpans
 from teller_core.data.report import OperatorReport, SliceReport, SlowReport
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.steps import Steps, StepWork

@@ -6,38 +6,17 @@ call; one that waits for an event, and a stream that was told to wait, only wher
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.context.waits import Work, waits
-from teller_core.data.capture import Collectives, Meetings
+from teller_core.data.capture import Collectives
 from teller_core.data.graph import Edges, Graph, Kind, edges
+from teller_core.data.linked import Met, StepSpans
 from teller_core.data.replays import captured_rows
 from teller_core.data.table import Int32, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
-
-
-class Met(NamedTuple):
-    """The collectives of some rows: ``collectives`` of any ranks and steps, and of their ``meetings`` those from position
-    ``first`` on (none where nobody is to be told what kept a rank).
-    """
-
-    collectives: Collectives
-    meetings: Meetings
-    first: int = 0
-
-
-class StepSpans(NamedTuple):
-    """The rows of one step on one rank. ``tree`` holds them alone: its row 0 is row ``first`` of the rank's tree. ``rank`` is a
-    position in ``Capture.ranks``; ``shift`` ns puts its clock on the capture's.
-    """
-
-    rank: int
-    first: int
-    tree: Tree
-    shift: int = 0
 
 
 def dependencies(tree: Tree) -> Graph:

@@ -1,6 +1,6 @@
 """Loops that Python is too slow for, compiled once by numba and kept on disk.
 
-Nothing here loads numba until a module that holds such a loop is imported, and only reading and rebuilding do that.
+Nothing here loads numba until a module that holds such a loop is imported: reading, rebuilding, tokens and replay do that.
 """
 
 from collections.abc import Callable, Generator

@@ -1,0 +1,125 @@
+"""The same work with other durations: when everything would have begun and ended."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from teller_core.data.linked import StepSpans
+from teller_core.data.table import Int64
+from teller_core.judge.replay.chains import NOBODY
+from teller_core.judge.replay.network import Network, Way
+
+
+@dataclass(frozen=True)
+class Retimed:
+    """``start``, ``end`` int64 ns a row, on the capture's clock; ``moments`` int64 ns a moment of the network."""
+
+    start: Int64
+    end: Int64
+    moments: Int64
+
+    @property
+    def over(self) -> int:
+        """ns: when the last row ended."""
+        return int(self.end.max()) if len(self.end) else 0
+
+
+def retime(graph: Network, durations: Int64, *, shrink: bool = False, free: Int64 | None = None) -> Retimed:
+    """When the rows of ``graph`` begin and end with ``durations``: int64 ns an owner of time (see Nodes), in place of
+    ``graph.kept.owned`` (``graph.shrunk.owned`` where unknown time is to ``shrink``). ``free``: rows that wait for nothing but
+    their thread any more.
+
+    The same durations give the same times. Each stretch of an owner's time grows and shrinks with all of it. Shorter durations
+    end nothing later. What ran before, and the begin of each thread, stay where they were. Linear in moments and arcs. Raises
+    ValueError for a negative duration.
+    """
+    from teller_core.judge.replay import passes
+
+    way = graph.shrunk if shrink else graph.kept
+    moments, used = np.empty(len(graph.time), dtype=np.int64), way.used
+    if free is not None and len(free):
+        used = used.copy()
+        for end in (free + graph.nodes.rows).tolist():
+            used[int(graph.first[end]) : int(graph.first[end + 1])] = 0
+    passes.forward(graph.held(used), graph.order, _scaled(graph, way, durations), moments)
+    return _rows(graph, moments)
+
+
+def moved(graph: Network, found: Retimed) -> list[StepSpans]:
+    """The parts of ``graph`` as they would have been recorded: their rows in the same order, each on its own clock."""
+    parts: list[StepSpans] = []
+    for part, low in zip(graph.linked.parts, graph.linked.first.tolist(), strict=False):
+        start, end = found.start[low : low + len(part.tree)], found.end[low : low + len(part.tree)]
+        trace = replace(part.tree.trace, start=start - part.shift, dur=end - start)
+        parts.append(part._replace(tree=replace(part.tree, trace=trace)))
+    return parts
+
+
+def _scaled(graph: Network, way: Way, durations: Int64) -> Int64:
+    """``way.own`` with the time of each owner in place of what it was: a stretch rounds up, and so is never longer for a shorter
+    duration.
+    """
+    changed = np.flatnonzero(durations != way.owned)
+    if not len(changed):
+        return way.own
+    if np.any(durations[changed] < 0):
+        raise ValueError("a duration is negative")
+    hit = np.zeros(graph.owners, dtype=np.bool_)
+    hit[changed] = True
+    moment = np.flatnonzero((graph.owner != NOBODY) & hit[np.maximum(graph.owner, 0)])
+    owner = graph.owner[moment]
+    mine, was, now = way.own[moment], way.owned[owner], durations[owner]
+    alone = mine == was
+    ratio = now / np.maximum(was, 1)
+    own = way.own.copy()
+    own[moment] = np.where(alone, now, np.ceil(mine * ratio)).astype(np.int64)
+    nothing = was == 0  # what took no time has no stretch to grow: it takes it before its last moment
+    if nothing.any():
+        own[moment[nothing]] = 0
+        last = {
+            int(owner[k]): int(moment[k])
+            for k in np.flatnonzero(nothing)[np.argsort(graph.time[moment[nothing]], kind="stable")]
+        }
+        own[list(last.values())] = durations[list(last)]
+    return own
+
+
+def _rows(graph: Network, moments: Int64) -> Retimed:
+    """Rows at ``moments``. Annotations and records of waits move with what they are about."""
+    linked, rows = graph.linked, graph.nodes.rows
+    start, end = moments[:rows].copy(), moments[rows : 2 * rows].copy()
+    rider = np.flatnonzero(~linked.host & ~linked.work)
+    if not len(rider):
+        return Retimed(start, end, moments)
+    above = linked.parent[rider].copy()
+    timed = linked.host | linked.work
+    while len(again := np.flatnonzero((above >= 0) & ~timed[above])):
+        above[again] = linked.parent[above[again]]
+    hung = above >= 0
+    row, over = rider[hung], above[hung]
+    inside = linked.end[row] <= linked.end[over]
+    start[row] = moments[over] + linked.start[row] - linked.start[over]
+    late = moments[over + rows] - (linked.end[over] - linked.end[row])
+    end[row] = np.maximum(np.where(inside, late, start[row] + linked.end[row] - linked.start[row]), start[row])
+    _annotations(graph, rider[~hung], (start, end), moments)
+    return Retimed(start, end, moments)
+
+
+def _annotations(graph: Network, rows: Int64, times: tuple[Int64, Int64], moments: Int64) -> None:
+    """Ranges on streams begin with the first work in them and end with the last; those without any stay."""
+    linked, count = graph.linked, graph.nodes.rows
+    start, end = times
+    for lane in np.unique(linked.lane[rows]).tolist():
+        mine = rows[linked.lane[rows] == lane]
+        work = np.flatnonzero(linked.work & (linked.lane == lane))
+        by_start = work[np.argsort(linked.start[work], kind="stable")]
+        by_end = work[np.argsort(linked.end[work], kind="stable")]
+        low = np.searchsorted(linked.start[by_start], linked.start[mine])
+        high = np.searchsorted(linked.end[by_end], linked.end[mine], side="right") - 1
+        some = (low < len(work)) & (high >= 0)
+        mine, low, high = mine[some], low[some], high[some]
+        first, last = by_start[low], by_end[high]
+        within = (linked.start[first] <= linked.end[mine]) & (linked.end[last] >= linked.start[mine])
+        mine, first, last = mine[within], first[within], last[within]
+        start[mine] = linked.start[mine] + moments[first] - linked.start[first]
+        end[mine] = np.maximum(linked.end[mine] + moments[last + count] - linked.end[last], start[mine])
