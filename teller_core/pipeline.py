@@ -5,7 +5,7 @@
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
     assess    capture -> baselines, residuals, candidates                       judge
     look      capture -> ranks that did not come, calls that do not fit         judge
-    diagnose  capture + numbers + request -> verdict with evidence              judge
+    diagnose  capture + numbers + request -> verdict with evidence and savings  judge, context
     explain   verdict -> words, every name and number from its evidence         tell
     keep      all of it -> rows and column chunks                               store
 
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,9 +83,10 @@ def _look(capture: Capture) -> list[Finding]:
 
 
 def _diagnose(capture: Capture, assessment: Assessment) -> Iterable[WhyReport]:
+    from teller_core.context.linking import step_linked
     from teller_core.judge.diagnose import diagnose_each
 
-    return diagnose_each(capture, assessment)
+    return diagnose_each(capture, assessment, partial(step_linked, capture))
 
 
 @dataclass(frozen=True)

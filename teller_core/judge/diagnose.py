@@ -1,6 +1,6 @@
 """From numbers to a verdict on one request: which causes cost it how much, how sure that is, and what was not seen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from teller_core.data import losses
@@ -8,6 +8,7 @@ from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
 from teller_core.data.causes import cause
 from teller_core.data.dates import date_of
+from teller_core.data.linked import Linked
 from teller_core.data.report import Coverage, Finding, Metric, Part, Verdict, WhyReport
 from teller_core.data.steps import Mapping
 from teller_core.data.table import UNKNOWN
@@ -16,6 +17,7 @@ from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
+from teller_core.judge.replay.steps import StepSavings, step_savings
 from teller_core.judge.rules import AS_MUCH, OF_STEPS, RULES, SAYS_WHY
 from teller_core.judge.scene import Scene, scene
 from teller_core.judge.side_by_side import side_by_side
@@ -50,7 +52,6 @@ ALWAYS_THERE = frozenset(
 """Causes that may hold for every request of a service: they are claimed only for a request that is slow by a question."""
 COARSE_NS = 10_000_000_000
 """Below this, times that are true to a second only say nothing about how long a request should have taken."""
-NO_CLAIM = "no replay was made: what a cause took is not what its end would save"
 
 
 class _Said(NamedTuple):
@@ -64,9 +65,13 @@ def diagnose_all(capture: Capture, assessment: Assessment) -> list[WhyReport]:
     return list(diagnose_each(capture, assessment))
 
 
-def diagnose_each(capture: Capture, assessment: Assessment) -> Iterator[WhyReport]:
-    """:func:`diagnose_all`, each answer when it is asked for."""
-    case = prepare(capture, assessment)
+def diagnose_each(
+    capture: Capture, assessment: Assessment, link: Callable[[int], Linked | None] | None = None
+) -> Iterator[WhyReport]:
+    """:func:`diagnose_all`, each answer when it is asked for. ``link`` gives the rows of a step with their dependencies: with it,
+    findings say what their end would save.
+    """
+    case = prepare(capture, assessment, link)
     for request in range(len(capture.requests.number)):
         yield judge(case, request)
 
@@ -94,7 +99,8 @@ def judge(
     view = scene(case, request, metric)
     shares, note = side_by_side(view)
     answers = ask(case, request, metric, slo_ns)
-    clues = _claimed(view, answers)
+    found = _by_saving(view, _claimed(view, answers), earlier)
+    clues = [clue for clue, _ in found]
     said = _verdict(view, answers, clues)
     table = case.capture.requests
     return WhyReport(
@@ -114,7 +120,7 @@ def judge(
         over_load=answers.over_load,
         phases=view.phases,
         resources=_resources(view, earlier),
-        findings=[_finding(view, clue, clues) for clue in clues],
+        findings=[_finding(view, clue, clues, saved) for clue, saved in found],
         explanation="",
         next_checks=[],
         not_seen=_not_seen(view, answers),
@@ -134,6 +140,40 @@ def _claimed(view: Scene, answers: Answers) -> list[Clue]:
     return [clue for clue in named if not any(_says_why(other, clue) for other in named)]
 
 
+class _Saved(NamedTuple):
+    """What a finding says of what its end would save, in ms; None where nothing is claimed."""
+
+    middle: float | None
+    low: float | None
+    high: float | None
+    assumes: str
+
+
+def _by_saving(view: Scene, clues: list[Clue], earlier: WhyReport | None) -> list[tuple[Clue, _Saved]]:
+    """The clues with what their end would save, most first: where steps were re-timed, a cause counts by the part of what it took
+    that its end saves. Where the spans are not at hand, what was said of the same time ``earlier`` holds.
+    """
+    ranked: list[tuple[float, Clue, _Saved]] = []
+    for clue in clues:
+        found = step_savings(view, clue)
+        weight = float(clue.ns)
+        if len(found.step) and found.removed.sum() > 0:
+            weight *= min(float(found.middle.sum() / found.removed.sum()), 1.0)
+        ranked.append((weight, clue, _saved(view, clue, found, earlier)))
+    ranked.sort(key=lambda one: -one[0])
+    return [(clue, said) for _, clue, said in ranked]
+
+
+def _saved(view: Scene, clue: Clue, found: StepSavings, earlier: WhyReport | None) -> _Saved:
+    if len(found.step):
+        middle, low, high = (ms(float(one.sum())) for one in (found.middle, found.low, found.high))
+        return _Saved(middle, low, high, found.assumes)
+    for said in earlier.findings if earlier is not None and view.metric in ("e2e", "slo") else ():
+        if said.cause == clue.cause:
+            return _Saved(said.saving_ms, said.saving_low_ms, said.saving_high_ms, said.saving_assumes)
+    return _Saved(None, None, None, found.assumes)
+
+
 def _says_why(better: Clue, clue: Clue) -> bool:
     """Whether ``better`` is what brought ``clue``'s cause about."""
     return clue.cause in SAYS_WHY.get(better.cause, ()) and better.ns >= AS_MUCH * clue.ns
@@ -151,7 +191,7 @@ def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
     return answers.worst >= (1.0 if clue.cause in DIRECT else NOTICEABLE) or clue.ns >= LARGE_SHARE * view.span
 
 
-def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:
+def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: _Saved) -> Finding:
     about = cause(clue.cause)
     return Finding(
         cause=clue.cause,
@@ -162,10 +202,10 @@ def _finding(view: Scene, clue: Clue, clues: Sequence[Clue]) -> Finding:
         operator=clue.operator,
         layer=clue.layer,
         confidence=_sure(view, clue, clues),
-        saving_ms=None,
-        saving_low_ms=None,
-        saving_high_ms=None,
-        saving_assumes=NO_CLAIM,
+        saving_ms=saved.middle,
+        saving_low_ms=saved.low,
+        saving_high_ms=saved.high,
+        saving_assumes=saved.assumes,
         evidence=clue.evidence,
         fix=about.fix,
         against=against(view, clue.cause, clue.ns),

@@ -9,6 +9,7 @@ import numpy as np
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
+from teller_core.data.linked import Linked
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.judge.intervals import EMPTY, Spans, overlaps, union, without
@@ -129,6 +130,8 @@ class Case:
     """Which steps a profile overlaps."""
     opening: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     """Those among them in which a profile was just beginning: it sets itself up in its first steps."""
+    link: Callable[[int], Linked | None] | None = None
+    """The rows of a step on all its ranks with their dependencies, None where no profile has any: handed over by who can."""
     measured: dict[str, Any] = field(default_factory=dict[str, Any])
     """Measured once a capture by who needs it, by name."""
 
@@ -145,8 +148,8 @@ class Case:
         return self.measured[name]
 
 
-def prepare(capture: Capture, assessment: Assessment) -> Case:
-    """The indexes of one capture, to be shared by all its diagnoses."""
+def prepare(capture: Capture, assessment: Assessment, link: Callable[[int], Linked | None] | None = None) -> Case:
+    """The indexes of one capture, to be shared by all its diagnoses. ``link`` as in :class:`Case`."""
     steps, part = capture.steps, capture.participation
     begin, stop = steps.begin(), steps.end()
     timed = (begin != UNKNOWN) & (stop != UNKNOWN) & (stop >= begin)
@@ -184,6 +187,7 @@ def prepare(capture: Capture, assessment: Assessment) -> Case:
         detailed=detailed,
         profiled=profiled,
         opening=_opening(profiled, engines),
+        link=link,
     )
 
 

@@ -140,7 +140,8 @@ def names_of(linked: Linked, rows: Int32) -> list[str]:
     first = linked.first
     of = np.searchsorted(first, rows, side="right") - 1
     out: list[str] = []
-    for row, part in zip(rows.tolist(), of.tolist(), strict=True):
+    for row, at in zip(rows.tolist(), of.tolist(), strict=True):
+        part = int(at)
         if part < len(linked.parts):
             trace = linked.parts[part].tree.trace
             out.append(trace.names[int(trace.name[row - int(first[part])])])
