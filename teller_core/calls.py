@@ -121,8 +121,8 @@ def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
         "supposed",
         nargs="+",
         metavar="TARGET=DURATION",
-        help='what took what instead, all of it together: "step 17=10ms", "step 17=usual" (what its work predicts), or '
-        "steps=usual (those that took longer)",
+        help='what took what instead, all of it together: "step 17=10ms", "step 17=usual" (what its work predicts), '
+        "steps=usual (those that took longer), a span's handle RANK:ROW=1ms, or an operator's name as aten::mm=1ms",
     )
     suppose.add_argument("--metric", choices=("e2e", "ttft"), default="e2e", help="ended, or had its first token")
 

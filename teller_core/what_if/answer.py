@@ -45,7 +45,10 @@ def what_if(
     found = store.resolve(capture)
     number = store.request_number(found, request)
     tables = store.capture(found)
-    saved = _steps(tables, store.rows(found, StepExpectations), said)
+    numbers = store.rows(found, StepExpectations)
+    saved, note = _with_spans(
+        store, tables, request=number - 1, said=said, saved=_steps(tables, numbers, said), took=numbers.took
+    )
     made = plan(tables)
     gains = savings(made, number - 1, saved.least, saved.most, "end" if metric == "e2e" else "first_token")
     by, whom = _neighbors(made, number - 1)
@@ -55,13 +58,13 @@ def what_if(
         metric=metric,
         value_ms=_value(store, found, number - 1, metric),
         supposed=[one.text for one in said],
-        steps=int((saved.most != 0).sum()),
+        steps=int(((saved.most != 0) | (saved.least != 0)).sum()),
         same_schedule=_gain(gains.same_schedule, gains.why_not_same),
         rescheduled=_gain(gains.rescheduled, gains.why_not_new),
         check=_check(made, number - 1),
         slowed_by=by,
         slowed=whom,
-        note="" if saved.most.any() else "nothing that is supposed changes how long a step took",
+        note=note or ("" if saved.most.any() else "nothing that is supposed changes how long a step took"),
     )
 
 
@@ -82,6 +85,30 @@ def _steps(tables: Capture, numbers: StepExpectations, said: Sequence[Supposed])
                 )
             saved[at] = excess[at] if one.ns is None else int(numbers.took[at]) - one.ns
     return StepSavings(saved, saved)
+
+
+def _with_spans(
+    store: Store, tables: Capture, *, request: int, said: Sequence[Supposed], saved: StepSavings, took: Int64
+) -> tuple[StepSavings, str]:
+    """``saved`` with what spans save in their steps, and what is not known of them. A step that is named itself takes what was
+    said.
+    """
+    if not any(one.kind in ("span", "operator") for one in said):
+        return saved, ""
+    from teller_core.what_if.spans import (
+        replayed,
+    )  # replay is compiled: what is asked of steps alone pays nothing for it
+
+    served = tables.participation
+    own = np.unique(served.step[served.request == request]).astype(np.int64)
+    found = replayed(store, tables, said, own, took)
+    named = {_step(tables, one.target) for one in said if one.kind == "step"}
+    least, most = saved.least.copy(), saved.most.copy()
+    for step, (low, high) in found.saved.items():
+        if step not in named:
+            usual = int(most[step])
+            least[step], most[step] = (max(usual, low), max(usual, high)) if usual else (low, high)
+    return StepSavings(least, most), found.note()
 
 
 def _step(tables: Capture, named: str) -> int:

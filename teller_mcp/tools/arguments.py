@@ -13,6 +13,6 @@ Metric = Annotated[
 SloMs = Annotated[float | None, Field(description="the promised latency, ms", gt=0)]
 WhatIf = Annotated[
     list[Annotated[str, Field(max_length=200)]] | None,
-    Field(description="'step 17=10ms', 'steps=usual'"),
+    Field(description="'step 17=10ms', '0:123=1ms'"),
 ]
 Request = Annotated[str | int, Field(description="its number, or the engine's, client's or trace id")]
