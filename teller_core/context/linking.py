@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.context.dependencies import dependencies
-from teller_core.data.capture import Capture, Pauses, Rank
+from teller_core.data.capture import GRAPH_CAPTURE, Capture, Pauses, Rank
 from teller_core.data.graph import Graph, Kind, edges, joined, with_edges
 from teller_core.data.linked import Calls, Linked, Met, StepSpans, Stops
 from teller_core.data.replays import captured_rows
@@ -45,7 +45,7 @@ def linked(
 
 
 def step_linked(capture: Capture, step: int) -> Linked | None:
-    """The rows of a step on all its ranks, linked; None where no profile has any."""
+    """The rows of a step on all its ranks, linked (see :func:`clear`); None where no profile has any."""
     work = capture.work
     parts: list[StepSpans] = []
     low, high = np.searchsorted(work.step, [step, step + 1]).tolist()
@@ -54,10 +54,33 @@ def step_linked(capture: Capture, step: int) -> Linked | None:
         tree = capture.ranks[rank].tree
         if tree is not None and begin >= 0:
             parts.append(StepSpans(rank, begin, tree.part(begin, end), capture.ranks[rank].shift))
-    if not parts:
-        return None
     met = Met(take(capture.collectives, capture.collectives.step == step), capture.meetings)
-    return linked(parts, met, capture.pauses, capture.ranks)
+    return linked(clear(parts, capture.ranks), met, capture.pauses, capture.ranks) if parts else None
+
+
+def capture_linked(capture: Capture) -> Linked | None:
+    """All that profiles recorded of a capture, linked; None where there is none."""
+    traced = [(at, rank) for at, rank in enumerate(capture.ranks) if rank.role != GRAPH_CAPTURE]
+    parts = [StepSpans(at, 0, rank.tree, rank.shift) for at, rank in traced if rank.tree is not None and len(rank.tree)]
+    met = Met(capture.collectives, capture.meetings)
+    return linked(clear(parts, capture.ranks), met, capture.pauses, capture.ranks) if parts else None
+
+
+def clear(parts: Sequence[StepSpans], ranks: Sequence[Rank]) -> list[StepSpans]:
+    """``parts`` without those of a process that another one of it overlaps in time and has more rows: two recorders saw one
+    thread, and each call would be there twice, once as the time of a scope.
+    """
+    kept: list[tuple[str, int, int, StepSpans]] = []
+    for part in sorted(parts, key=lambda part: -len(part.tree)):
+        trace = part.tree.trace
+        if not len(trace):
+            continue
+        process = f"{ranks[part.rank].host}/{ranks[part.rank].pid}"
+        low = int(trace.start.min())
+        high = low + trace.lasted
+        if not any(other == process and low < end and begin < high for other, begin, end, _ in kept):
+            kept.append((process, low, high, part))
+    return sorted((part for *_, part in kept), key=lambda part: (part.rank, part.first))
 
 
 class _Columns(NamedTuple):

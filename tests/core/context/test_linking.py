@@ -1,10 +1,12 @@
 """Rows of several ranks as one: on one clock, with the calls that lie outside them, who handed those over, and pauses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from teller_core.context.dependencies import dependencies
-from teller_core.context.linking import linked, step_linked
+from teller_core.context.linking import capture_linked, clear, linked, step_linked
 from teller_core.data.capture import Collectives, Meetings, Pauses, Rank
 from teller_core.data.graph import Graph, Kind
 from teller_core.data.linked import Met, StepSpans
@@ -123,6 +125,26 @@ def test_pauses_of_a_process_stop_its_parts_alone() -> None:
     found = linked(parts, None, pauses, ranks).stops
     assert (found.at.tolist(), found.part.tolist()) == ([0, 1], [0, 1])
     assert (found.start.tolist(), found.end.tolist()) == ([205 * US, 300 * US], [255 * US, 350 * US])
+
+
+def test_of_two_recordings_of_one_process_the_one_with_more_rows_is_taken() -> None:
+    few, many, later = talking(100), talking(100, 300, 500), talking(100)
+    later = replace(later, trace=replace(later.trace, start=later.trace.start + MS))
+    rank = Rank(0, "a", 1, "worker", None, -1)
+    ranks = [rank, rank, rank, replace(rank, pid=2)]
+    parts = [StepSpans(at, 0, tree) for at, tree in enumerate((few, many, later, few))]
+    assert [part.rank for part in clear(parts, ranks)] == [1, 2, 3]
+    assert clear([StepSpans(0, 0, Rows().tree())], ranks) == []
+
+
+def test_all_of_a_capture_is_linked_but_how_graphs_were_captured() -> None:
+    capture = service([Work()] * 3, ranks=3)
+    apart = replace(capture.ranks[2], role="graph_capture")
+    found = capture_linked(replace(capture, ranks=[*capture.ranks[:2], apart]))
+    assert found is not None
+    assert [part.rank for part in found.parts] == [0, 1]
+    bare = replace(capture, ranks=[replace(rank, tree=None) for rank in capture.ranks])
+    assert capture_linked(bare) is None
 
 
 def test_what_takes_no_time_of_its_own_is_neither_of_a_thread_nor_work() -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from teller_core.context.linking import linked
+from teller_core.context.linking import capture_linked, step_linked
 from teller_core.data.capture import Capture
-from teller_core.data.linked import Met, StepSpans
 from teller_core.judge.replay import Whose, charged, idled, moved, network, retime, saving, times
 from teller_core.judge.replay.network import CUT, Network
 from tests.core.judge.captured import ROOT, TRIMMED, WHOLE, rebuilt
@@ -20,9 +19,9 @@ FOLDERS = [TRIMMED / "vllm_2node", *(path for path in MANY if path.is_dir())]
 
 def graph_of(made: Capture) -> Network:
     """All that a capture recorded, on all of its ranks."""
-    trees = [(at, rank.tree) for at, rank in enumerate(made.ranks) if rank.tree is not None]
-    parts = [StepSpans(at, 0, tree, made.ranks[at].shift) for at, tree in trees if len(tree)]
-    return network(linked(parts, Met(made.collectives, made.meetings), made.pauses, made.ranks))
+    found = capture_linked(made)
+    assert found is not None
+    return network(found)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
@@ -55,6 +54,20 @@ def test_no_single_span_saves_more_than_its_own_time(folder: Path) -> None:
     for row in rows.tolist():
         found = saving(graph, np.array([row]), np.zeros(1, dtype=np.int64))
         assert 0 <= found.low <= found.high <= int(graph.kept.owned[row])
+
+
+@pytest.mark.skipif(not (WHOLE / "vllm_2node").is_dir(), reason="needs the whole recording of two nodes")
+def test_a_slow_link_is_what_the_steps_of_two_real_nodes_took_longer_for() -> None:
+    """Two ranks, first with a healthy link, then with 8 ms one way: a step that took 525 ms had ten collectives of 38 ms each."""
+    made = rebuilt(WHOLE / "vllm_2node")[0]
+    linked = step_linked(made, 101)
+    assert linked is not None
+    graph = network(linked)
+    owners = np.arange(graph.nodes.meetings) + graph.nodes.meeting_owner
+    excess = int((graph.kept.owned[owners] - 1_000_000).sum())
+    found = saving(graph, owners, np.full(len(owners), 1_000_000))
+    assert excess > 300_000_000
+    assert 0.95 * excess <= found.low <= found.high <= 1.05 * excess
 
 
 def test_what_the_window_of_a_real_trace_cut_is_named() -> None:
