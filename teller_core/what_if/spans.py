@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from teller_core.context.linking import linked
+from teller_core.context.linking import clear, linked
 from teller_core.data.capture import Capture
 from teller_core.data.linked import Linked, Met, StepSpans
 from teller_core.data.table import Int64, take
@@ -18,6 +18,8 @@ from teller_core.what_if.supposed import Supposed
 
 MOST_STEPS = 64
 """Steps that are re-timed for one question, those that took longest."""
+
+TWICE = "another recording of its process has more of its calls, take a span of that one"
 
 
 @dataclass
@@ -58,6 +60,8 @@ def replayed(store: Store, tables: Capture, said: Sequence[Supposed], own: Int64
             continue
         wanted = {one.target: _rows(rows, one, spans, step) for one in said if one.kind in ("span", "operator")}
         seen |= {name for name, at in wanted.items() if at}
+        if any(at == step for name, (at, _, _) in spans.items() if not wanted[name]):
+            found.silent[step] = TWICE
         if any(wanted.values()):
             _save(
                 found, step, network(rows), [(row, one.ns or 0) for one in said for row in wanted.get(one.target, [])]
@@ -109,7 +113,7 @@ def _linked(store: Store, tables: Capture, step: int) -> Linked:
         rank, low, high = int(work.rank[at]), int(work.row[at]), int(work.row_stop[at])
         parts.append(StepSpans(rank, low, store.tree_rows(tables.id, rank, low, high), tables.ranks[rank].shift))
     met = Met(take(tables.collectives, tables.collectives.step == step), tables.meetings)
-    return linked(parts, met, tables.pauses, tables.ranks)
+    return linked(clear(parts, tables.ranks), met, tables.pauses, tables.ranks)
 
 
 def _rows(rows: Linked, one: Supposed, spans: dict[str, tuple[int, int, int]], step: int) -> list[int]:
