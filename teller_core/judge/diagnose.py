@@ -28,10 +28,12 @@ LEAST_SHARE = 0.1
 """And it must be this share of what the metric measures: everything else delays every request a little."""
 OWN_SHARE = 0.02
 """What the engine recorded of this very request needs less: it is no noise."""
+DECIDED_NS, DECIDED_SHARE = 20_000_000, 0.05
+"""So does what it recorded of this request and the request has in common with others."""
 OWN = frozenset({"scheduler.kv_preemption"})
-DIFFUSE_SHARE = 0.15
+DIFFUSE_SHARE = 0.2
 """What is spread over many steps and told from counters needs more: noise of a busy host adds up too."""
-DIFFUSE = frozenset({"host.cpu_starvation", "host.interpreter_lock"})
+DIFFUSE = frozenset({"host.cpu_starvation", "host.interpreter_lock", "host.memory_bandwidth", "host.step_overhead"})
 DIRECT = frozenset(
     {
         "host.gc_pause",
@@ -179,12 +181,21 @@ def _says_why(better: Clue, clue: Clue) -> bool:
     return clue.cause in SAYS_WHY.get(better.cause, ()) and better.ns >= AS_MUCH * clue.ns
 
 
+def _least(view: Scene, clue: Clue) -> float:
+    """ns that a clue must have cost the request."""
+    if clue.cause in OWN:
+        return max(LEAST_NS, OWN_SHARE * view.span)
+    if clue.decided:
+        return max(DECIDED_NS, DECIDED_SHARE * view.span)
+    return max(LEAST_NS, (DIFFUSE_SHARE if clue.cause in DIFFUSE else LEAST_SHARE) * view.span)
+
+
 def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
     """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
-    share = OWN_SHARE if clue.cause in OWN else DIFFUSE_SHARE if clue.cause in DIFFUSE else LEAST_SHARE
-    if clue.ns < max(LEAST_NS, share * view.span) or cause(clue.cause).tier > view.case.capture.tier:
+    if clue.ns < _least(view, clue) or cause(clue.cause).tier > view.case.capture.tier:
         return False
-    if answers.slow or clue.cause in OWN:
+    own = clue.decided or clue.cause in OWN
+    if answers.slow or own:
         return True
     if clue.cause in ALWAYS_THERE and not clue.singled:
         return False

@@ -31,6 +31,8 @@ class Clue:
     layer: str = "engine"
     singled: bool = False
     """It struck this request and spared those beside it: no matter whether the work predicts the time."""
+    decided: bool = False
+    """The engine recorded it of this very request: it is no noise, and told whether the request is slow or not."""
 
 
 def rounded(value: float) -> float:

@@ -1,6 +1,7 @@
 """What held one request up: the time its steps took over what their work asks for, charged once to what explains it.
 
-Every engine step and every long gap between steps from the request's arrival at the engine to its last step is a hold.
+Every engine step and every long gap between steps from when the engine may have had the request to its last step is a hold, and
+so is the time that a worker takes to begin the first of them.
 What is over the expected is charged in the order of how directly it was recorded: collections by their own times, other
 requests' prompts by their tokens, then waiting for a device and waiting for a processor by counters that were sampled
 around the step (the service's own writes first: each also waits to be scheduled again). What no record explains stays ``rest``.
@@ -14,9 +15,11 @@ import numpy as np
 
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN, Float64, Int64, take
+from teller_core.judge.front import handed
 from teller_core.judge.intervals import overlaps
 from teller_core.judge.life import Life
 from teller_core.judge.prepare import Case
+from teller_core.judge.step_threads import Doing, step_threads
 
 STRETCHED = 0.3
 """A step is held up when it takes this share longer than its work asks for: below it lies everyday noise."""
@@ -43,7 +46,8 @@ class Holds:
     ``high``, ``took``, ``base`` (what it would take without the other requests' prompts, UNKNOWN where nobody can say),
     ``others`` (prompt tokens of other requests in the step), ``over`` (took - base, at least 0) and its charges
     ``observed`` (by the recorder: the first steps of a profile), ``collection``, ``prompts``, ``starved``, ``device``,
-    ``rest``. ``judged``: whether overtime could be told at all.
+    ``rest``. Of ``rest``: ``asleep``, while the thread that it waits for slept; and of that ``crowded``, while other threads of
+    its process ran. ``judged``: whether overtime could be told at all; ``watched``: whether threads were sampled.
     """
 
     step: Int64
@@ -61,7 +65,10 @@ class Holds:
     starved: Int64
     device: Int64
     rest: Int64
+    asleep: Int64
+    crowded: Int64
     judged: bool
+    watched: bool
 
     def where(self, mask: Bool) -> "Holds":
         """The holds that ``mask`` picks."""
@@ -70,12 +77,13 @@ class Holds:
 
 def holds(case: Case, life: Life, since: int, until: int) -> Holds:
     """The holds of one request inside ``[since, until)``, none where its engine or its time in it is unknown."""
-    arrived = next((time for time in (life.queued, life.received, life.launched) if time != UNKNOWN), UNKNOWN)
+    given = handed(case, life) if life.queued != UNKNOWN else UNKNOWN
+    arrived = next((time for time in (given, life.received, life.launched) if time != UNKNOWN), UNKNOWN)
     low, high = max(arrived, since), min(life.last, until)
     if life.engine is None or UNKNOWN in (arrived, since, until, life.last) or high <= low:
         return NOTHING
     rows = life.engine.window(low, high)
-    raw = _joined(_steps(case, life, rows), _gaps(life, rows))
+    raw = _joined(_joined(_steps(case, life, rows), _gaps(life, rows)), _begun_late(case, life, rows))
     return _charged(case, raw, (low, high)) if len(raw.step) else NOTHING
 
 
@@ -96,7 +104,10 @@ NOTHING = Holds(
     starved=_NO_NS,
     device=_NO_NS,
     rest=_NO_NS,
+    asleep=_NO_NS,
+    crowded=_NO_NS,
     judged=False,
+    watched=False,
 )
 """Of a request that no step or gap of a known engine can have held up."""
 
@@ -159,6 +170,21 @@ def _gaps(life: Life, rows: slice) -> _Raw:
     )
 
 
+def _begun_late(case: Case, life: Life, rows: slice) -> _Raw:
+    """From the decision on the first of its steps to its begin, where that took long; between others it lies in a gap."""
+    assert life.engine is not None  # the caller looked: for the type checker
+    engine = life.engine
+    step = engine.step[rows][:1].astype(np.int64)
+    low, high = case.capture.steps.scheduled[step], engine.begin[rows][:1]
+    late = (low != UNKNOWN) & (high - low > engine.turnaround_limit)
+    step, low, high = step[late], low[late], high[late]
+    none = np.zeros(len(step), np.int64)
+    own = np.isin(step, life.step).astype(np.int64)
+    return _Raw(
+        step, none + 1, own, low, high, high - low, none + min(engine.turnaround, engine.turnaround_limit), none, none
+    )
+
+
 def _joined(steps: _Raw, gaps: _Raw) -> _Raw:
     order = np.argsort(np.append(steps.low, gaps.low), kind="stable")
     return _Raw(*(np.append(a, b)[order] for a, b in zip(steps, gaps, strict=True)))
@@ -186,11 +212,15 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     left = over - observed - collection
     prompts = np.minimum(left, np.rint(PREFILL_MARGIN * raw.extra * share).astype(np.int64))
     left = left - prompts
-    waited = np.rint(beyond_calm(case, "run_queue_wait_ns", low, high)).astype(np.int64)
+    doing = _doing(case, low, high, raw.gap > 0)
+    waited = np.rint(doing.waited).astype(np.int64)
     contended = waited >= CONTENDED * left
     device = np.where(_wrote(case, low, high) | (_stalled(case, low, high) & ~contended), left, 0)
     left = left - device
     starved = np.where(contended, left, np.minimum(left, waited))
+    rest = left - starved
+    asleep = np.where(doing.asleep >= CONTENDED * rest, rest, np.minimum(rest, np.rint(doing.asleep)))
+    share = np.where(doing.asleep > 0, doing.crowded / np.maximum(doing.asleep, 1.0), 0.0)
     return Holds(
         step=raw.step,
         gap=raw.gap > 0,
@@ -206,9 +236,19 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
         prompts=prompts,
         starved=starved,
         device=device,
-        rest=left - starved,
+        rest=rest,
+        asleep=asleep.astype(np.int64),
+        crowded=np.rint(asleep * share).astype(np.int64),
         judged=bool(known.any()),
+        watched=bool(step_threads(case).run),
     )
+
+
+def _doing(case: Case, low: Int64, high: Int64, between: Bool) -> Doing:
+    """What the threads that steps wait for did; of threads that were not sampled, that any of the service waited."""
+    found = step_threads(case).doing(low, high, between)
+    none = np.zeros(len(low))
+    return found if found is not None else Doing(beyond_calm(case, "run_queue_wait_ns", low, high), none, none)
 
 
 def _wrote(case: Case, low: Int64, high: Int64) -> Bool:

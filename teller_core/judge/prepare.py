@@ -8,20 +8,25 @@ from typing import Any, TypeVar
 import numpy as np
 
 from teller_core.data.assessment import Assessment
-from teller_core.data.capture import Capture
+from teller_core.data.capture import STEP_THREAD, Capture
 from teller_core.data.linked import Linked
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.data.trace import Layer
-from teller_core.judge.intervals import EMPTY, Spans, overlaps, union, without
+from teller_core.judge.intervals import EMPTY, Spans, union, without
+from teller_core.judge.robust import weighted
 
 LOCAL_PAUSES = ("gc", "thread_lag", "stop_signal")
 """Pauses of the service itself. ``profiler_stop`` is the recorder's own."""
 CALM = 0.25
-"""The quantile of a counter's rate, while steps run, that stands for a calm machine: a fault may hold for most of a capture."""
-TURNAROUND_TIMES = 4
+"""The quantile of a counter's rate over the steps that stands for a calm machine. Over the steps, and not over the time: a fault
+that makes steps ten times as long holds for most of the time of a capture in which it strikes a few.
+"""
+TURNAROUND_TIMES = 3
 """A gap between two steps is the engine's turnaround up to this many times its usual one; what is longer is unexplained."""
-TURNAROUND_LEAST = 3_000_000
-"""ns that a gap between two steps may always have: writing outputs and scheduling take milliseconds on a busy host."""
+TURNAROUND_LEAST = 1_500_000
+"""ns that a gap between two steps may always have: writing outputs and scheduling take that on a busy host."""
+EAGER = 1.5
+"""Times what threads usually run, from which on they have more to do than usual."""
 MANY_ROWS = 30
 """A step's operators number in hundreds, an engine's own ranges in a step in tens at most."""
 OPENING = 2
@@ -321,12 +326,12 @@ def _counters(capture: Capture, path: frozenset[str], engines: Mapping[int, Engi
     samples = capture.samples
     rows: dict[str, list[int]] = {}
     for row, (name, process) in enumerate(zip(samples.name, samples.process, strict=True)):
-        if not process or process in path:
+        if (not process or process in path) and not name.startswith(STEP_THREAD):
             rows.setdefault(name, []).append(row)
-    return {name: _counter(capture, np.array(found), engines) for name, found in rows.items()}
+    return {name: counter(capture, np.array(found), engines) for name, found in rows.items()}
 
 
-def _counter(
+def counter(
     capture: Capture, rows: "np.ndarray[tuple[int], np.dtype[np.int64]]", engines: Mapping[int, Engine]
 ) -> Counter:
     """One counter over time. Several processes are added: their intervals are cut at every reading of any of them."""
@@ -335,11 +340,16 @@ def _counter(
     if len({samples.process[row] for row in rows.tolist()}) > 1:
         start, stop, delta = _added(start, stop, delta)
     rate = delta / np.maximum(stop - start, 1) * 1e9
-    working = np.zeros(len(start), np.bool_)
-    for engine in engines.values():
-        working |= 2 * overlaps(engine.activity, start, stop) >= stop - start
-    calm = rate[working] if working.any() else rate
-    return Counter(start, stop, delta, rate, float(np.quantile(calm, CALM)) if len(calm) else 0.0)
+    return Counter(start, stop, delta, rate, quantile(rate, CALM, start, stop, engines))
+
+
+def quantile(rate: Float64, share: float, start: Int64, stop: Int64, engines: Mapping[int, Engine]) -> float:
+    """The rate that a counter had in the intervals of ``share`` of the steps, at most; of all intervals where none has a step."""
+    ended = np.sort(np.concatenate([np.empty(0, np.int64), *(engine.stop for engine in engines.values())]))
+    many = (np.searchsorted(ended, stop) - np.searchsorted(ended, start)).astype(np.float64)
+    if not len(rate):
+        return 0.0
+    return weighted(rate, many if many.any() else np.ones(len(rate)), share)
 
 
 def _added(start: Int64, stop: Int64, delta: Int64) -> tuple[Int64, Int64, Int64]:

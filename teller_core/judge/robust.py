@@ -93,3 +93,11 @@ def factorize(key: UInt64) -> tuple[Int32, Int32, Int32]:
     group = np.empty(len(key), dtype=np.int32)
     group[order] = number
     return group, order, np.flatnonzero(begins).astype(np.int32)
+
+
+def weighted(value: Float64, weight: Float64, share: float) -> float:
+    """The least of the values that, with all below it, have this share of the weight. There must be one with a weight."""
+    order = np.argsort(value, kind="stable")
+    reached = np.cumsum(weight[order])
+    place = np.searchsorted(reached, np.array([share * float(reached[-1])]))
+    return float(value[order[int(place[0])]])

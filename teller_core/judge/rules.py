@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 
 from teller_core.judge import (
     rules_absence,
+    rules_anatomy,
     rules_asked,
+    rules_asleep,
     rules_comm,
     rules_device,
     rules_experts,
+    rules_front,
     rules_host,
     rules_logs,
     rules_metrics,
@@ -27,6 +30,31 @@ def graph_miss(scene: Scene) -> Clue | None:
     return rules_device.graph_miss(scene) or rules_service.graph_miss(scene)
 
 
+def slow_operator(scene: Scene) -> Clue | None:
+    """By suspicious spans, unless slow profiled steps agree on another way of being slow; else by those."""
+    found = None if rules_anatomy.other_way(scene, "operator") else rules_host.slow_operator(scene)
+    return found or rules_anatomy.slow_operator(scene)
+
+
+def memory_bandwidth(scene: Scene) -> Clue | None:
+    """By its own profiled steps, by others that were slow, or because nothing excludes it."""
+    found = rules_neighbors.memory_bandwidth(scene) or rules_anatomy.memory_bandwidth(scene)
+    return found or rules_neighbors.not_excluded(scene)
+
+
+def step_overhead(scene: Scene) -> Clue | None:
+    """By a device that stands still; else by what took more, gaps between steps or a silence in them."""
+    device = rules_host.device_idle(scene)
+    found = [clue for clue in (rules_host.between_steps(scene), rules_anatomy.step_overhead(scene)) if clue is not None]
+    return device or max(found, key=lambda clue: clue.ns, default=None)
+
+
+def observer_overhead(scene: Scene) -> Clue | None:
+    """Our own recorder, else somebody's tracer."""
+    found = [clue for clue in (rules_host.observer_overhead(scene), rules_anatomy.observer_overhead(scene)) if clue]
+    return max(found, key=lambda clue: clue.ns, default=None)
+
+
 RULES: Mapping[str, Rule] = {
     "scheduler.kv_preemption": rules_metrics.kv_preemption,
     "scheduler.queue_saturation": rules_metrics.queue_saturation,
@@ -39,12 +67,12 @@ RULES: Mapping[str, Rule] = {
     "host.gc_pause": rules_host.gc_pause,
     "host.cpu_starvation": rules_host.cpu_starvation,
     "host.io_stall": rules_host.io_stall,
-    "host.blocking_call": rules_neighbors.blocking_call,
-    "host.memory_bandwidth": rules_neighbors.memory_bandwidth,
-    "host.slow_operator": rules_host.slow_operator,
-    "host.interpreter_lock": rules_host.interpreter_lock,
-    "host.observer_overhead": rules_host.observer_overhead,
-    "host.step_overhead": rules_host.step_overhead,
+    "host.blocking_call": rules_asleep.blocking_call,
+    "host.memory_bandwidth": memory_bandwidth,
+    "host.slow_operator": slow_operator,
+    "host.interpreter_lock": rules_asleep.interpreter_lock,
+    "host.observer_overhead": observer_overhead,
+    "host.step_overhead": step_overhead,
     "cuda.jit_compile": rules_service.jit_compile,
     "cuda.graph_miss": graph_miss,
     "cuda.host_device_sync": rules_device.host_device_sync,
@@ -58,9 +86,9 @@ RULES: Mapping[str, Rule] = {
     "comm.fabric_fallback": rules_comm.fabric_fallback,
     "comm.rank_missing": rules_absence.rank_missing,
     "comm.collective_hang": rules_logs.collective_hang,
-    "frontend.input_processing": rules_service.input_processing,
-    "frontend.detok_stream": rules_service.detok_stream,
-    "frontend.gateway_overhead": rules_service.gateway_overhead,
+    "frontend.input_processing": rules_front.input_processing,
+    "frontend.detok_stream": rules_front.detok_stream,
+    "frontend.gateway_overhead": rules_front.gateway_overhead,
     "comm.kv_transfer": rules_metrics.kv_transfer,
     "gpu.hw_fault": rules_logs.hw_fault,
     "gpu.clock_throttle": rules_metrics.clock_throttle,
@@ -93,6 +121,7 @@ OF_STEPS = frozenset(
 
 SAYS_WHY: Mapping[str, tuple[str, ...]] = {
     "scheduler.dp_imbalance": ("scheduler.queue_saturation",),
+    "scheduler.kv_preemption": ("scheduler.queue_saturation",),
     "scheduler.grammar": ("scheduler.queue_saturation", "host.step_overhead"),
     "scheduler.lora_swap": ("cuda.pageable_copy", "host.step_overhead"),
     "host.memory_bandwidth": ("host.slow_operator",),
@@ -102,6 +131,10 @@ SAYS_WHY: Mapping[str, tuple[str, ...]] = {
     "cuda.graph_miss": ("host.step_overhead",),
     "gpu.colocated_contention": ("gpu.wrong_kernel",),
     "comm.moe_imbalance": ("comm.straggler_rank",),
+    "comm.straggler_rank": ("host.interpreter_lock", "host.cpu_starvation", "comm.degraded_link"),
+    "host.interpreter_lock": ("comm.degraded_link",),
+    "frontend.detok_stream": ("host.cpu_starvation",),
+    "frontend.input_processing": ("host.cpu_starvation",),
     "gpu.hw_fault": ("comm.collective_hang",),
 }
 """A cause that says why others came about: where it explains as much, these are not told beside it."""

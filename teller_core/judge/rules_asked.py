@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.report import EvidenceItem
-from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.table import UNKNOWN, Float64, Int64
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.holds import STRETCHED, Bool
 from teller_core.judge.intervals import overlap, span
@@ -26,6 +26,10 @@ SLOW, CALM = 0.5, 0.2
 """and at least the first share of them is held up in the whole capture, and at most the second share of the others."""
 LEAST_STEPS = 8
 """Fewer steps of either kind compare nothing."""
+TOLD_NS = 20_000_000
+"""ns: the count is of the step that passed them over, and told when that one has ended."""
+LONGEST_NS = 5_000_000_000
+"""ns: nobody compiles for longer while nothing else is told."""
 FEW_ACCEPTED = 1.35
 """Tokens a step, its own included: below it a draft hardly ever hits, and its cost is not earned back."""
 
@@ -48,7 +52,7 @@ def grammar(scene: Scene) -> Clue | None:
     """It asked for a form, and waited while later ones that did not were taken; or steps with such requests are the slow ones."""
     found = asked(scene.case).schema
     if not found:
-        return None
+        return _passed_over(scene)
     waited = _kept_back(scene, found) if scene.life.request in found else None
     return waited if waited is not None else _masked(scene, found)
 
@@ -111,6 +115,39 @@ def _kept_back(scene: Scene, found: frozenset[int]) -> Clue | None:
     ]
     evidence.append(line_item(scene, asked(scene.case).line[life.request], "the form that it asked for"))
     return Clue("scheduler.grammar", ns, RECORDED if life.chosen != UNKNOWN else COUNTED, evidence)
+
+
+def _passed_over(scene: Scene) -> Clue | None:
+    """No line tells what it asked for; but the engine counted requests that could not run yet while it waited, and neither an
+    adapter nor KV of another engine was to come: what it asked for was still being compiled.
+    """
+    life, case = scene.life, scene.case
+    if UNKNOWN in (life.queued, life.chosen) or not scene.span or scene.metric in ("tpot", "itl_max"):
+        return None
+    if asked(case).adapter or len(case.capture.transfers.request):
+        return None
+    start, stop, most = case.once("passed over", _not_ready)
+    mine = (start < life.chosen) & (stop > life.queued)
+    ns = overlap(span(life.queued, life.chosen), scene.low, scene.high)
+    if not mine.any() or ns <= 0:
+        return None
+    evidence = [
+        cost("it waited, though the engine had it", ns, kind="decision"),
+        count("requests that could not run yet, meanwhile", float(most[mine].max()), unit="requests", scope="capture"),
+    ]
+    return Clue("scheduler.grammar", ns, COUNTED, evidence, decided=True)
+
+
+def _not_ready(case: Case) -> tuple[Int64, Int64, Float64]:
+    """From when until when requests were passed over, and how many: int64 ns twice, float64."""
+    table = case.capture.readings
+    rows = np.array([row for row, name in enumerate(table.name) if name == "deferred"], np.int64)
+    time, value = table.start[rows], table.value[rows]
+    order = np.argsort(time, kind="stable")
+    time, value = time[order], value[order]
+    until = np.append(time[1:], time[-1:] + LONGEST_NS)
+    some = value > 0
+    return time[some] - TOLD_NS, np.minimum(until, time + LONGEST_NS)[some], value[some]
 
 
 def _masked(scene: Scene, found: frozenset[int]) -> Clue | None:

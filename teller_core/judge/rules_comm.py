@@ -12,20 +12,25 @@ from teller_core.data.plain_names import NAME_LENGTH
 from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item, ms
-from teller_core.judge.intervals import overlaps
-from teller_core.judge.prepare import CALM, EMPTY_ROWS, Case
-from teller_core.judge.robust import NORMAL_MAD
+from teller_core.judge.intervals import Spans, overlaps, union
+from teller_core.judge.prepare import CALM, EAGER, EMPTY_ROWS, Case
 from teller_core.judge.scene import Scene
+from teller_core.judge.step_threads import step_threads, waits
 from teller_core.judge.windows import keyed
 
 SLOWER = 3.0
 """A link is degraded where messages take at least this many times what they take in the capture's calm steps,"""
-SURPRISE = 4.0
-"""and this many robust standard deviations more, in log time: on a busy host healthy collectives vary widely, too."""
+SURPRISE = 3.0
+"""and this many robust standard deviations more, in log time: on a busy host healthy collectives vary widely, too. Deviations of
+the quicker half: a link that is slow for a while is no part of what is usual.
+"""
+QUARTER = 0.6745
+"""Standard deviations from the middle of a normal distribution to its quarters."""
 ALIKE = 0.5
 """All ranks are slow alike where the shortest time of a collective is at least this share of the longest."""
 WAITED = 0.5
 """A rank is a straggler where others spend at least this share of their collectives waiting for it."""
+LEAST_RANKS = 2
 SAME_RANK = 0.7
 """Share of all this waiting that must be for it: a rank that begins a step late is awaited in the first collective of the step,
 for long, and in the others each waits for the other, shortly."""
@@ -80,7 +85,62 @@ def degraded_link(scene: Scene) -> Clue | None:
 
 
 def straggler_rank(scene: Scene) -> Clue | None:
-    """The ranks of its steps waited in their collectives, most of it for the same one."""
+    """The ranks of its steps waited in their collectives, most of it for the same one; or one alone was kept from running."""
+    found = [clue for clue in (_waited_for(scene), _held_alone(scene)) if clue is not None]
+    return max(found, key=lambda clue: clue.ns, default=None)
+
+
+def kept(case: Case) -> dict[int, tuple[Int64, Int64]]:
+    """By the position of each rank whose process was sampled: int64 ns a step, for how long its thread waited for a processor
+    beyond its calm level, and for how long all of its process stood still. Empty where one process runs all steps.
+    """
+    return case.once("kept ranks", _kept_ranks)
+
+
+def _kept_ranks(case: Case) -> dict[int, tuple[Int64, Int64]]:
+    threads = {thread.process: thread for thread in step_threads(case).run}
+    found: dict[int, tuple[Int64, Int64]] = {}
+    low, high = case.begin, np.maximum(case.begin, case.stop)
+    for at, rank in enumerate(case.capture.ranks):
+        thread = threads.get(f"{rank.host}/{rank.pid}")
+        if rank.role == "worker" and thread is not None:
+            waited = np.rint(waits(thread, low, high)).astype(np.int64)
+            found.setdefault(at, (np.minimum(waited, high - low), overlaps(_late(case, thread.process), low, high)))
+    return found if len(found) >= LEAST_RANKS else {}
+
+
+def _held_alone(scene: Scene) -> Clue | None:
+    """Of several processes that run its steps one waited for a processor, or stood still, and the others hardly did."""
+    held = scene.holds
+    if not len(held.step):
+        return None
+    lost: dict[int, int] = {}
+    for rank, (waited, still) in kept(scene.case).items():
+        mine = np.minimum(held.over, waited[held.step])
+        lost[rank] = int(np.where(still[held.step] > 0, np.maximum(held.rest, mine), mine)[~held.gap].sum())
+    if not lost:
+        return None
+    alone = max(lost, key=lambda rank: lost[rank])
+    ns, others = lost[alone], sum(lost.values()) - lost[alone]
+    if ns <= 0 or ns < SAME_RANK * (ns + others):
+        return None
+    evidence = [
+        cost("its process waited for a processor, or stood still, while steps took longer", ns, kind="sample",
+             scope="its_steps"),
+        cost("all other ranks together did", others, kind="sample", scope="its_steps"),
+    ]  # fmt: skip
+    return Clue("comm.straggler_rank", ns, COUNTED, evidence, rank=alone, view="horizontal", layer="communication")
+
+
+def _late(case: Case, process: str) -> Spans:
+    """When all of a process stood still."""
+    pauses = case.capture.pauses
+    mine = [kind == "thread_lag" and who == process for kind, who in zip(pauses.kind, pauses.process, strict=True)]
+    rows = np.flatnonzero(np.array(mine, np.bool_))
+    return union(pauses.start[rows], pauses.start[rows] + pauses.dur[rows])
+
+
+def _waited_for(scene: Scene) -> Clue | None:
     table = scene.case.capture.collectives
     rows = scene.case.once("collectives", lambda case: keyed(case.capture.collectives.step.astype(np.int64)))
     mine = rows.of(scene.life.step.astype(np.int64))
@@ -92,16 +152,36 @@ def straggler_rank(scene: Scene) -> Clue | None:
     late = int(np.argmax(total))
     waiting = mine[table.late[mine] == late]
     waited, whole = int(total[late]), int(table.dur[waiting].sum())
-    if waited < SAME_RANK * total.sum() or waited < WAITED * whole:
+    ranks = max(len(np.unique(table.rank[waiting])), 1)
+    usual = int(EAGER * scene.case.once("usual wait", _usual_wait) * len(np.unique(table.step[waiting])))
+    ns = waited // ranks - usual
+    if waited < SAME_RANK * total.sum() or waited < WAITED * whole or ns <= 0:
         return None
-    ns = waited // max(len(np.unique(table.rank[waiting])), 1)
     evidence = [
-        cost("each other rank waited for it", ns, kind="collective"),
+        cost("each other rank waited for it, beyond what ranks usually wait for one another", ns, kind="collective"),
+        cost("each other rank waited for it", waited // ranks, kind="collective"),
         cost("collectives in which they waited", whole, kind="collective"),
         count("of all their waiting", 100 * waited / float(total.sum()), unit="%", kind="collective"),
         *_kept(scene, late, table.sequence[waiting]),
     ]
     return Clue("comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication")
+
+
+def _usual_wait(case: Case) -> float:
+    """ns: what a rank waits for others in a step, as a rule."""
+    table = case.capture.collectives
+    rows = np.flatnonzero((table.wait != UNKNOWN) & (table.step >= 0) & (table.rank != table.late))
+    steps = len(np.unique(table.step[table.step >= 0]))
+    if not len(rows):
+        return 0.0
+    pair, place = np.unique(np.stack([table.step[rows], table.rank[rows]]), axis=1, return_inverse=True)
+    waited = np.bincount(place.reshape(-1), weights=table.wait[rows], minlength=pair.shape[1])
+    a_step = np.zeros(steps)
+    _, of = np.unique(pair[0], return_inverse=True)
+    most = np.zeros(int(of.max()) + 1)
+    np.maximum.at(most, of, waited)
+    a_step[: len(most)] = most  # in the others nobody waited
+    return float(np.median(a_step))
 
 
 def _kept(scene: Scene, late: int, met: Int64) -> list[EvidenceItem]:
@@ -169,7 +249,8 @@ def _slow(seen: Link) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
     if not len(seen.step):
         return np.zeros(0, np.bool_)
     each = np.log(np.maximum(seen.transfer / seen.count, 1.0))
-    spread = NORMAL_MAD * float(np.median(np.abs(each - np.median(each))))
+    low, middle = np.quantile(each, (0.25, 0.5))
+    spread = float(middle - low) / QUARTER
     return each >= np.log(max(seen.calm, 1.0)) + max(np.log(SLOWER), SURPRISE * spread)
 
 

@@ -1,4 +1,4 @@
-"""Rules for causes on the host: collections, starvation, storage, one operator, the interpreter lock, our own recorder."""
+"""Rules for causes on the host: collections, starvation, storage, one operator, work between steps, our own recorder."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer
 from teller_core.judge.evidence import COUNTED, RECORDED, SAMPLED, Clue, cost, count, ms, step_item
 from teller_core.judge.holds import Bool
-from teller_core.judge.intervals import common, overlaps, span
+from teller_core.judge.intervals import common, span
 from teller_core.judge.prepare import Case
 from teller_core.judge.rules_device import unseen
 from teller_core.judge.scene import Scene
@@ -28,10 +28,10 @@ MOSTLY = 0.5
 
 def gc_pause(scene: Scene) -> Clue | None:
     """Collections of the interpreter stood in its way."""
-    ns = int(scene.holds.collection.sum()) + _front(scene, "gc")
+    ns = int(scene.holds.collection.sum()) + front_pauses(scene, "gc")
     if ns <= 0:
         return None
-    rows = _pauses(scene, "gc")
+    rows = paused(scene, "gc")
     pauses = scene.case.capture.pauses
     longest = max(rows, key=lambda row: int(pauses.dur[row]), default=None)
     evidence = [
@@ -40,17 +40,20 @@ def gc_pause(scene: Scene) -> Clue | None:
     ]
     if longest is not None:
         evidence.append(cost("the longest collection", int(pauses.dur[longest]), kind="pause"))
-    return Clue("host.gc_pause", ns, RECORDED, evidence, step=_worst(scene, scene.holds.collection), layer="python")
+    return Clue("host.gc_pause", ns, RECORDED, evidence, step=worst(scene, scene.holds.collection), layer="python")
 
 
 def cpu_starvation(scene: Scene) -> Clue | None:
     """Threads of the engine were ready to run and did not get a processor, while its steps were stretched."""
-    ns = int(scene.holds.starved.sum())
+    held = scene.holds
+    steps, front = int(held.starved.sum()), sum(scene.front[way].starved for way in ways(scene))
+    ns = steps + front
     if ns <= 0:
         return None
-    held = scene.holds
-    evidence = [
-        cost("steps stretched while threads waited for a processor", ns, kind="sample"),
+    evidence = [cost("steps stretched while threads waited for a processor", steps, kind="sample")]
+    if front > 0:
+        evidence.append(cost("the front end waited for a processor, or was held back by a quota", front, kind="sample"))
+    evidence += [
         cost(
             "run-queue wait beyond the calm level",
             int(scene.beyond_calm("run_queue_wait_ns")),
@@ -58,7 +61,7 @@ def cpu_starvation(scene: Scene) -> Clue | None:
             scope="capture",
         ),
         count("steps stretched", int(((held.starved > 0) & ~held.gap).sum()), unit="steps", scope="its_steps"),
-        *_worst_item(scene, held.starved),
+        *worst_item(scene, held.starved),
     ]
     if scene.counted("pressure_cpu_some_us"):
         pressure = int(scene.beyond_calm("pressure_cpu_some_us") * 1000)
@@ -72,7 +75,7 @@ def cpu_starvation(scene: Scene) -> Clue | None:
         evidence.append(
             count("throttled periods of its control group", throttled, unit="times", kind="sample", scope="capture")
         )
-    return Clue("host.cpu_starvation", ns, SAMPLED, evidence, step=_worst(scene, held.starved), layer="python")
+    return Clue("host.cpu_starvation", ns, SAMPLED, evidence, step=worst(scene, held.starved), layer="python")
 
 
 def io_stall(scene: Scene) -> Clue | None:
@@ -84,7 +87,7 @@ def io_stall(scene: Scene) -> Clue | None:
     evidence = [
         cost("steps and gaps stretched while storage was waited for", ns, kind="sample"),
         count("steps and gaps stretched", int((held.device > 0).sum()), unit="steps", scope="its_steps"),
-        *_worst_item(scene, held.device),
+        *worst_item(scene, held.device),
     ]
     if scene.counted("pressure_io_some_us"):
         pressure = int(scene.beyond_calm("pressure_io_some_us") * 1000)
@@ -96,7 +99,7 @@ def io_stall(scene: Scene) -> Clue | None:
         evidence.append(
             count("written by the service beyond the calm level", written, unit="MB", kind="sample", scope="capture")
         )
-    return Clue("host.io_stall", ns, SAMPLED, evidence, step=_worst(scene, held.device), layer="python")
+    return Clue("host.io_stall", ns, SAMPLED, evidence, step=worst(scene, held.device), layer="python")
 
 
 def slow_operator(scene: Scene) -> Clue | None:
@@ -114,55 +117,37 @@ def slow_operator(scene: Scene) -> Clue | None:
     if not everything or added < ONE_OPERATOR * everything:
         return None
     mine = [row for row in rows if table.name[row] == name]
-    worst = max(mine, key=lambda row: int(table.excess[row]))
+    top = max(mine, key=lambda row: int(table.excess[row]))
     left = int(scene.holds.rest[~scene.holds.gap].sum())
     often = len(set(table.step[mine].tolist())) >= OFTEN and added >= SEEN * left
     ns = left * added // everything if often else min(left, added)
-    layer = Layer(int(table.layer[worst])).name.lower()
+    layer = Layer(int(table.layer[top])).name.lower()
     evidence = [
         cost("what its spans add to the steps", ns, kind="span"),
         EvidenceItem(
             kind="span",
             scope="this_request" if scope == "this_request" else "similar_steps",
-            span=f"{int(table.rank[worst])}:{int(table.row[worst])}",
-            step=int(table.step[worst]),
+            span=f"{int(table.rank[top])}:{int(table.row[top])}",
+            step=int(table.step[top]),
             name=name,
-            value=ms(int(table.value[worst])),
-            normal=ms(int(table.normal[worst])),
+            value=ms(int(table.value[top])),
+            normal=ms(int(table.normal[top])),
             unit="ms",
         ),
         count("suspicious spans of this operator", len(mine), unit="spans", kind="span"),
         *_cpu(scene),
     ]
-    cause = "gpu.wrong_kernel" if table.layer[worst] == Layer.KERNEL else "host.slow_operator"
+    cause = "gpu.wrong_kernel" if table.layer[top] == Layer.KERNEL else "host.slow_operator"
     return Clue(
         cause,
         ns,
         COUNTED,
         evidence,
-        step=int(table.step[worst]),
-        rank=int(table.rank[worst]),
+        step=int(table.step[top]),
+        rank=int(table.rank[top]),
         operator=name,
         layer=layer,
     )
-
-
-def interpreter_lock(scene: Scene) -> Clue | None:
-    """All Python threads of a process stood still, and no collection, starvation or storage explains it."""
-    held = scene.holds
-    late = np.minimum(held.rest, overlaps(scene.case.pauses["thread_lag"], held.low, held.high))
-    ns = int(late.sum()) + _front(scene, "thread_lag")
-    rows = _pauses(scene, "thread_lag")
-    if ns <= 0 or not rows:
-        return None
-    pauses = scene.case.capture.pauses
-    longest = max(int(pauses.dur[row]) for row in rows)
-    evidence = [
-        cost("time in which the threads of a process stood still", ns, kind="pause"),
-        count("times a waiting thread woke late", len(rows), unit="times", kind="pause"),
-        cost("the longest", longest, kind="pause"),
-    ]
-    return Clue("host.interpreter_lock", ns, SAMPLED * 0.9, evidence, step=_worst(scene, late), layer="python")
 
 
 def observer_overhead(scene: Scene) -> Clue | None:
@@ -178,7 +163,22 @@ def observer_overhead(scene: Scene) -> Clue | None:
     return Clue("host.observer_overhead", stopping + opening, RECORDED, evidence, layer="python")
 
 
-def step_overhead(scene: Scene) -> Clue | None:
+def between_steps(scene: Scene) -> Clue | None:
+    """Gaps between its steps grew in which the thread that decides on them ran, and nothing else explains it."""
+    held = scene.holds
+    busy = np.where(held.gap, held.rest - held.asleep, 0)
+    ns = int(busy.sum())
+    if ns <= 0 or not held.watched:
+        return None
+    evidence = [
+        cost("between its steps, longer than usual, while the engine ran", ns, kind="sample", scope="its_steps"),
+        count("such gaps", int((busy > 0).sum()), unit="gaps", scope="its_steps"),
+        *worst_item(scene, busy),
+    ]
+    return Clue("host.step_overhead", ns, SAMPLED, evidence, step=worst(scene, busy), layer="python")
+
+
+def device_idle(scene: Scene) -> Clue | None:
     """Its device stood still for most of its profiled steps, while the host worked."""
     parts = {part.part: part.ns for part in scene.resources}
     idle, host, busy = parts.get("device_idle"), parts.get("exposed_host"), parts.get("device_compute")
@@ -196,7 +196,14 @@ def step_overhead(scene: Scene) -> Clue | None:
     return Clue("host.step_overhead", ns, COUNTED * 0.8, evidence, layer="python")
 
 
-def _front(scene: Scene, kind: str) -> int:
+def ways(scene: Scene) -> tuple[str, ...]:
+    """The zones outside the engine that bear on the metric."""
+    return (
+        () if scene.metric in ("tpot", "itl_max") else ("way", "in") if scene.metric == "ttft" else ("way", "in", "out")
+    )
+
+
+def front_pauses(scene: Scene, kind: str) -> int:
     """ns that pauses of the front end delayed it: before the engine had it, after its last step, or in the gap asked for."""
     pauses, life = scene.case.front_pauses[kind], scene.life
     if not len(pauses.start) or not scene.span:
@@ -208,7 +215,7 @@ def _front(scene: Scene, kind: str) -> int:
     return sum(scene.during(common(pauses, span(*zone))) for zone in zones if UNKNOWN not in zone)
 
 
-def _pauses(scene: Scene, kind: str) -> list[int]:
+def paused(scene: Scene, kind: str) -> list[int]:
     """Pauses of the service of one kind that touch the metric's stretch."""
     found = scene.case.once("pauses by time", _pauses_by_time).get(kind)
     return found.touching(scene.low + 1, scene.high - 1).tolist() if found is not None and scene.span else []
@@ -223,12 +230,12 @@ def _pauses_by_time(case: Case) -> dict[str, Windows]:
     return {kind: windows(at, pauses.start[at], pauses.start[at] + pauses.dur[at]) for kind, at in index.items()}
 
 
-def _worst(scene: Scene, charge: Int64) -> int | None:
+def worst(scene: Scene, charge: Int64) -> int | None:
     """The step with most of a charge."""
     return int(scene.holds.step[int(np.argmax(charge))]) if len(charge) and charge.max() > 0 else None
 
 
-def _worst_item(scene: Scene, charge: Int64) -> list[EvidenceItem]:
+def worst_item(scene: Scene, charge: Int64) -> list[EvidenceItem]:
     held = scene.holds
     steps: Bool = ~held.gap
     at = int(np.argmax(np.where(steps, charge, -1))) if steps.any() else int(np.argmax(charge))

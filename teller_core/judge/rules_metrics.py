@@ -22,8 +22,6 @@ NEAR_NS = 15_000_000_000
 its charts for vLLM and SGLang: 5 to 15 s)."""
 LONGEST_NS = 300_000_000_000
 """A counter's growth over a longer interval tells nothing of a request in it."""
-FULL = 0.9
-"""A KV cache of which so much is in use evicts."""
 SHARED = 0.3
 """Prefixes are shared where at least this share of the prompt tokens was found in the cache."""
 FALLEN = 0.5
@@ -77,7 +75,7 @@ def kv_preemption(scene: Scene) -> Clue | None:
         count("evictions of any request meanwhile, by /metrics", evictions, unit="times", scope="capture"),
         *usage,
     ]
-    full = (_highest(scene, "kv_usage") or 0.0) >= FULL
+    full = (_highest(scene, "kv_usage") or 0.0) >= rules_scheduler.FULL
     return Clue("scheduler.kv_preemption", ns, HINTED if full else HINTED / 2, evidence)
 
 

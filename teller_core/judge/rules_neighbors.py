@@ -10,15 +10,12 @@ import numpy as np
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
-from teller_core.judge.evidence import HINTED, SAMPLED, Clue, cost, count
+from teller_core.judge.evidence import HINTED, Clue, cost, count
 from teller_core.judge.holds import Bool
-from teller_core.judge.intervals import overlaps
 from teller_core.judge.places import own_time, step_rows
-from teller_core.judge.prepare import EMPTY_ROWS, Case
+from teller_core.judge.prepare import EAGER, EMPTY_ROWS, Case, Counter, counter, quantile
 from teller_core.judge.scene import Scene
 
-ASLEEP = 0.35
-"""A call sleeps where the process uses at most this share of a processor in the time that it adds."""
 WEIGHTS = re.compile(r"linear|addmm|\bmm$|::mm|matmul|bmm|gemm|embedding", re.I)
 """Operators that read the model's weights: with few tokens a step they go as fast as memory does."""
 GROWN, KEPT = 1.3, 1.15
@@ -28,41 +25,11 @@ OF_ALL = 0.1
 LEAST_STEPS = 6
 """Fewer calm steps tell no calm time."""
 OTHERS = ""
-
-
-def blocking_call(scene: Scene) -> Clue | None:
-    """Its steps grew, and in what they grew by no processor was used, waited for or blocked, and nothing was read or written."""
-    held, case = scene.holds, scene.case
-    working = sum(rank.role != "frontend" for rank in case.capture.ranks)
-    if not held.judged or working > 1 or not case.once("computed on the host", _on_host):
-        return None
-    if (
-        case.apart
-    ):  # an engine sleeps, too, while a front end of its own is late, and its workers spin while it does not
-        return None
-    if not (scene.counted("run_ns") and scene.counted("run_queue_wait_ns") and scene.counted("pressure_io_some_us")):
-        return None
-    late = overlaps(case.pauses["thread_lag"], held.low, held.high)
-    rest = (held.rest - late).clip(0)
-    rows = np.flatnonzero(rest > 0)
-    if not len(rows):
-        return None
-    used = case.counters["run_ns"].growth(held.low[rows], held.high[rows])
-    rate = case.once("usual use", _usual_use)
-    asked = rate * (held.high[rows] - held.low[rows] - rest[rows]).clip(0)
-    more, ns = float((used - asked).sum()), int(rest[rows].sum())
-    if more > ASLEEP * rate * ns or scene.case.once("operators grew", _operators_grew):
-        return None
-    worst = int(rows[np.argmax(rest[rows])])
-    evidence = [
-        cost("what its steps and the gaps between them grew by, unexplained", ns, kind="step", scope="its_steps"),
-        cost("of it, a processor was used", int(max(more, 0.0)), kind="sample", scope="capture"),
-        count("steps and gaps that grew", len(rows), unit="steps", scope="its_steps"),
-        cost("run-queue wait beyond the calm level", int(scene.beyond_calm("run_queue_wait_ns")), kind="sample",
-             scope="capture"),
-    ]  # fmt: skip
-    step = int(held.step[worst])
-    return Clue("host.blocking_call", ns, SAMPLED * 0.9, evidence, step=step, layer="python")
+PROFILED = 4
+NEIGHBOR = 0.3
+"""Processors that other programs use beyond the usual, from which on they may use up the memory, too."""
+BESIDE = 0.9
+"""Of the wait for a processor: it is told behind that."""
 
 
 def memory_bandwidth(scene: Scene) -> Clue | None:
@@ -89,6 +56,40 @@ def memory_bandwidth(scene: Scene) -> Clue | None:
     return Clue("host.memory_bandwidth", ns, HINTED, evidence, step=int(slow[0]), layer="operator")
 
 
+def not_excluded(scene: Scene) -> Clue | None:
+    """Its threads waited for a processor while other programs used much of one: whether these use up the memory as well cannot be
+    told then, and is not excluded.
+    """
+    starved, case = int(scene.holds.starved.sum()), scene.case
+    if starved <= 0 or case.capture.tier < PROFILED or not scene.counted("machine_busy_ns") or not scene.span:
+        return None
+    low, high = np.array([scene.low]), np.array([scene.high])
+    foreign = float(case.once("foreign use", _foreign).growth(low, high)[0])
+    if foreign < NEIGHBOR * scene.span:
+        return None
+    evidence = [
+        cost("steps stretched while threads waited for a processor", starved, kind="sample"),
+        cost("processors used by other programs meanwhile", int(foreign), kind="sample", scope="capture"),
+    ]
+    return Clue("host.memory_bandwidth", int(BESIDE * starved), HINTED / 2, evidence, layer="operator")
+
+
+def _foreign(case: Case) -> Counter:
+    """What programs that are none of the service used of the processors, beyond what they usually do."""
+    samples, busy = case.capture.samples, case.counters["machine_busy_ns"]
+    grown = busy.delta.astype(np.float64)
+    rows: dict[str, list[int]] = {}
+    for row, (name, process) in enumerate(zip(samples.name, samples.process, strict=True)):
+        if name == "run_ns" and process:
+            rows.setdefault(process, []).append(row)
+    for mine in rows.values():
+        grown -= counter(case.capture, np.array(mine), case.engines).growth(busy.start, busy.stop)
+    rate = grown.clip(0) / np.maximum(busy.stop - busy.start, 1) * 1e9
+    usual = EAGER * quantile(rate, 0.5, busy.start, busy.stop, case.engines)
+    beyond = (grown - usual * (busy.stop - busy.start) / 1e9).clip(0)
+    return Counter(busy.start, busy.stop, np.rint(beyond).astype(np.int64), rate, 0.0)
+
+
 class _Table(NamedTuple):
     """Own time of operators in profiled decode steps. int64 ns a step by name, those that do not read weights together as
     OTHERS: ``took``; float ns: ``usual``, its median in calm steps. ``weights``: names of those that do; ``slow`` bool a step.
@@ -110,7 +111,7 @@ def _grew(table: _Table, names: Sequence[str], step: Int64) -> float:
 
 def _by_operator(case: Case) -> _Table | None:
     """Decode steps of the ranks that compute on the host; None where there are too few."""
-    if case.capture.tier < 4 or not case.once("computed on the host", _on_host):
+    if case.capture.tier < 4 or not case.once("computed on the host", on_host):
         return None
     took: dict[str, Int64] = {}
     for rank, held in enumerate(case.capture.ranks):
@@ -141,7 +142,7 @@ def _sum_up(case: Case, tree: Tree, rank: int, took: dict[str, Int64]) -> None:
         np.add.at(took.setdefault(name, np.zeros(steps, np.int64)), owner[these], own[these])
 
 
-def _operators_grew(case: Case) -> bool:
+def operators_grew(case: Case) -> bool:
     """Whether a profile says that the operators of slow steps took longer: then nobody slept."""
     table = case.once("by operator", _by_operator)
     if table is None:
@@ -149,13 +150,7 @@ def _operators_grew(case: Case) -> bool:
     return _grew(table, [*table.took], np.flatnonzero(table.slow)) > GROWN
 
 
-def _usual_use(case: Case) -> float:
-    """Processors that the service's processes use while steps run, as a rule."""
-    rate = case.counters["run_ns"].rate
-    return float(np.median(rate[rate > 0])) / 1e9 if (rate > 0).any() else 0.0
-
-
-def _on_host(case: Case) -> bool:
+def on_host(case: Case) -> bool:
     """Whether the model is computed on the host: a profile without a device, or an engine that keeps its KV cache there."""
     profiled = [rank.tree for rank in case.capture.ranks if rank.tree is not None and case.profiled.any()]
     if profiled:

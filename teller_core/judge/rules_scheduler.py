@@ -14,11 +14,15 @@ from teller_core.judge.scene import Scene, over_work
 DOUBLED = 1.0
 """Other prompts interfere where they add at least this many times what the step would take: ordinary batches add less."""
 LONG_TIMES = 3
-"""A step carries a long prompt where its prompt tokens are this many times the capture's median prompt."""
+"""A step carries a long prompt where its prompt tokens are this many times the capture's median prompt, and its own: who asks
+for as much as others waits for its like.
+"""
 SHARED_PREFIX = 0.3
 """Requests of a capture share a prefix where half of them found at least this share of their prompt in the cache."""
 MISSED = 0.05
 """A request that found at most this share of its prompt in the cache has missed it."""
+FULL = 0.9
+"""A KV cache of which so much is in use evicts."""
 BESIDE = 2
 """Requests before and after one that are asked whether they missed it, too."""
 FORCED = "forcing full prompt re-processing"
@@ -101,7 +105,8 @@ def prefill_interference(scene: Scene) -> Clue | None:
     held = scene.holds
     blocking = (held.prompts > 0) & (held.base != UNKNOWN) & (held.took - held.base >= DOUBLED * held.base)
     if scene.metric != "itl_max":  # over many steps ordinary prompts add up to an ordinary load
-        blocking &= held.others >= LONG_TIMES * scene.case.once("usual prompt", _usual_prompt)
+        own = int(scene.case.capture.requests.prompt_tokens[scene.life.request])
+        blocking &= held.others >= LONG_TIMES * max(scene.case.once("usual prompt", _usual_prompt), own)
     ns = int(held.prompts[blocking].sum())
     if ns <= 0:
         return None
@@ -124,20 +129,24 @@ def kv_preemption(scene: Scene) -> Clue | None:
     lines = [*scene.lines("vllm.preempted"), *scene.lines("sglang.retracted")]
     blind = not len(steps) and bool(lines)
     if evictions <= 0 and not blind:
-        return None
-    away = scene.during(scene.life.evicted) + scene.during(scene.life.recompute)
+        return _kept_out(scene)
+    before = _kept_out(scene)
+    away = scene.during(scene.life.evicted) + scene.during(scene.life.recompute) + (before.ns if before else 0)
     ns = over_work(scene) if blind else away
     if ns <= 0:
         return None
     name = (
         "beyond what its work predicts, while the log tells of evictions"
         if blind
+        else "time evicted and computing again, and not admitted because of such"
+        if before
         else "time evicted and computing again"
     )
     evidence = [
         cost(name, ns, kind="decision"),
         count("evictions", max(evictions, len(lines)), unit="times", kind="decision"),
     ]
+    evidence += before.evidence if before else []
     if (again := int(scene.life.recomputed.clip(0).sum())) > 0:
         evidence.append(count("tokens computed again", again, unit="tokens", kind="decision"))
     usage = scene.case.capture.steps.kv_usage[steps]
@@ -149,6 +158,25 @@ def kv_preemption(scene: Scene) -> Clue | None:
     return Clue("scheduler.kv_preemption", ns, sure, evidence, step=_first_recompute(scene))
 
 
+def _kept_out(scene: Scene) -> Clue | None:
+    """It waited for admission while the cache was full and the scheduler evicted requests that ran: these come before it."""
+    life, steps = scene.life, scene.case.capture.steps
+    if UNKNOWN in (life.queued, life.chosen) or not scene.span or scene.metric in ("tpot", "itl_max"):
+        return None
+    during = (scene.case.begin >= life.queued) & (scene.case.begin <= life.chosen)
+    evicted, usage = int(steps.preempted[during].clip(0).sum()), steps.kv_usage[during]
+    full = bool(len(usage)) and not np.isnan(usage).all() and float(np.nanmax(usage)) >= FULL
+    ns = overlap(span(life.queued, life.chosen), scene.low, scene.high)
+    if not (evicted and full) or ns <= 0:
+        return None
+    evidence = [
+        cost("time in the queue while requests that ran were evicted", ns, kind="decision"),
+        count("evictions meanwhile", evicted, unit="times", kind="decision", scope="capture"),
+        count("highest KV cache use meanwhile", 100 * float(np.nanmax(usage)), unit="%", scope="capture"),
+    ]
+    return Clue("scheduler.kv_preemption", ns, COUNTED, evidence)
+
+
 def prefix_cache_miss(scene: Scene) -> Clue | None:
     """It found nothing of a prompt that its peers found much of."""
     table, request = scene.case.capture.requests, scene.life.request
@@ -157,19 +185,38 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     if not known or int(table.prompt_tokens[request]) < LONG_PROMPT or each is None:
         return None
     usual, prompt = scene.case.once("cached share", _cached_share), int(table.prompt_tokens[request])
-    if usual < SHARED_PREFIX or int(table.cached_tokens[request]) > MISSED * prompt:
+    if usual < SHARED_PREFIX:
         return None
-    missed = int(usual * prompt) - int(table.cached_tokens[request])
+    whole = int(table.cached_tokens[request]) <= MISSED * prompt
+    found = int(usual * prompt) if whole else min(scene.case.once("cached", _cached), prompt)
+    missed = found - int(table.cached_tokens[request])
+    partly = not whole and missed > 0 and _alike(scene, missed)
+    if not (whole or partly):
+        return None
     ns = int(missed * each)
     evidence = [
         cost("computing what its peers found in the cache", ns),
-        count(
-            "prompt tokens found in the cache", int(table.cached_tokens[request]), int(usual * prompt), unit="tokens"
-        ),
+        count("prompt tokens found in the cache", int(table.cached_tokens[request]), found, unit="tokens"),
         count("prompt tokens", prompt, unit="tokens"),
     ]
     evidence += [line_item(scene, row, "the engine says so") for row in _forced(scene)[:1]]
-    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, singled=_beside(scene))
+    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, singled=_beside(scene), decided=partly)
+
+
+def _alike(scene: Scene, missed: int) -> bool:
+    """Whether most of the requests that came just before and just after it missed about as much: else their prompts began with
+    something new, which the first of them has to compute.
+    """
+    cached, prompt = scene.case.capture.requests.cached_tokens, scene.case.capture.requests.prompt_tokens
+    usual, near = scene.case.once("cached", _cached), _near(scene)
+    short = [2 * (min(usual, int(prompt[one])) - int(cached[one])) >= missed for one in near]
+    return len(near) > BESIDE and 2 * sum(short) > len(short)
+
+
+def _cached(case: Case) -> int:
+    """Tokens of a prompt that were found in the cache: the median of the requests of which it is known."""
+    cached = case.capture.requests.cached_tokens
+    return int(np.quantile(cached[cached >= 0], 0.5, method="lower"))
 
 
 def _token_cost(scene: Scene) -> float | None:
@@ -191,11 +238,16 @@ def _forced(scene: Scene) -> list[int]:
 
 def _beside(scene: Scene) -> bool:
     """Whether the requests that came just before and just after it found much of their prompts."""
-    table, order = scene.case.capture.requests, scene.case.once("by arrival", _by_arrival)
-    at = int(np.flatnonzero(order == scene.life.request)[0]) if scene.life.request in order else -1
-    near = [*order[max(at - BESIDE, 0) : at], *order[at + 1 : at + 1 + BESIDE]] if at >= 0 else []
+    table, near = scene.case.capture.requests, _near(scene)
     found = [int(table.cached_tokens[one]) > MISSED * int(table.prompt_tokens[one]) for one in near]
     return len(found) > BESIDE and sum(found) > len(found) // 2 and any(found[:BESIDE]) and any(found[-BESIDE:])
+
+
+def _near(scene: Scene) -> list[int]:
+    """The requests that came just before and just after it, of which it is known how much they found."""
+    order = scene.case.once("by arrival", _by_arrival)
+    at = int(np.flatnonzero(order == scene.life.request)[0]) if scene.life.request in order else -1
+    return [*order[max(at - BESIDE, 0) : at].tolist(), *order[at + 1 : at + 1 + BESIDE].tolist()] if at >= 0 else []
 
 
 def _by_arrival(case: Case) -> Int64:

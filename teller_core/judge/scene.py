@@ -8,6 +8,7 @@ import numpy as np
 from teller_core.data.report import Metric, Part
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.breakdown import phases
+from teller_core.judge.front import WAYS, Zone, handed, zone
 from teller_core.judge.holds import Holds, beyond_calm, holds
 from teller_core.judge.intervals import Spans, overlap
 from teller_core.judge.life import Life, life
@@ -51,6 +52,14 @@ class Scene:
         """What held it up inside the metric's stretch."""
         return holds(self.case, self.life, self.low, self.high)
 
+    @cached_property
+    def front(self) -> dict[str, Zone]:
+        """Its zones outside the engine, by name (see front.WAYS)."""
+        return {
+            way: zone(self.case, self.life, way, handed(self.case, self.life) if way == "in" else UNKNOWN)
+            for way in WAYS
+        }
+
     def lines(self, rule: str) -> list[int]:
         """Log lines that ``rule`` knows and that may have been written during the request or name it."""
         if rule not in self.case.lines or UNKNOWN in (self.low, self.high):
@@ -71,7 +80,11 @@ class Scene:
         """How much a counter grew in the metric's stretch beyond its calm level, in its own unit."""
         if not self.span:
             return 0.0
-        return float(beyond_calm(self.case, name, np.array([self.low]), np.array([self.high]))[0])
+        return self.beyond(name, self.low, self.high)
+
+    def beyond(self, name: str, low: int, high: int) -> float:
+        """How much a counter grew from ``low`` to ``high`` beyond its calm level, in its own unit."""
+        return float(beyond_calm(self.case, name, np.array([low]), np.array([high]))[0])
 
 
 def scene(case: Case, request: int, metric: Metric) -> Scene:

@@ -31,6 +31,7 @@ ENGINE = (
 )
 """Durations on the engine's clock: (name, from, until)."""
 GAUGES = (("running", "running"), ("waiting", "waiting"), ("kv", "kv_usage"))
+DEFERRED = "deferred"
 COUNTERS = (("preempted", "preemptions"), ("queries", "prefix_queries"), ("hits", "prefix_hits"))
 TOKENS = (("prompt", "prompt_tokens"), ("output", "completion_tokens"), ("cached", "cached_tokens"))
 FAILED = frozenset({"abort", "error"})
@@ -78,6 +79,7 @@ class _Reading:
         """(end, duration, row) of finished requests."""
         self.grown: Counter[tuple[int, str]] = Counter()
         self.shown: dict[int, int] = {}
+        self.deferred: dict[int, int] = {}
 
     def head(self, row: Row) -> None:
         self.found.other["process"] += 1
@@ -137,6 +139,7 @@ class _Reading:
     def _readings(self, row: Row, engine: int, at: int) -> None:
         for name, means in COUNTERS:
             self.grown[engine, means] += few(row.get(name)) or 0
+        self._deferred(row, engine, at)
         if "running" not in row or at - self.shown.get(engine, at - GAUGE_EVERY_NS) < GAUGE_EVERY_NS:
             return
         self.shown[engine] = at
@@ -146,6 +149,13 @@ class _Reading:
                 self._reading(at, means, "gauge", float(value), engine)
         for _, means in COUNTERS:
             self._reading(at, means, "counter", float(self.grown[engine, means]), engine)
+
+    def _deferred(self, row: Row, engine: int, at: int) -> None:
+        """How many requests were passed over because they could not run yet: kept where it changes, it is seldom more than 0."""
+        many = few(row.get("deferred"))
+        if many is not None and many != self.deferred.get(engine, 0):
+            self.deferred[engine] = many
+            self._reading(at, DEFERRED, "gauge", float(many), engine)
 
     def _reading(self, at: int, means: str, kind: str, value: float, engine: int) -> None:
         labels = {"engine": str(engine)}

@@ -197,7 +197,8 @@ def samples(world: World, folder: Path) -> None:
                 pressure += extra * share / 1000 if trouble.kind in ("storage", "writes") else 0
                 written += 40e6 * extra * share / 1e9 if trouble.kind == "writes" else 0
         for pid in (ENGINE, WORKER):
-            rows += [_sample(tick, pid, "run_ns", run), _sample(tick, pid, "run_queue_wait_ns", wait)]
+            for name, value in (("run_ns", run), ("run_queue_wait_ns", wait)):
+                rows += [_sample(tick, pid, name, value), _sample(tick, pid, name, value) | {"tid": pid}]
             rows.append(_sample(tick, pid, "write_bytes", written))
         rows.append(_sample(tick, 0, "pressure_io_some_us", pressure))
         rows.append(_sample(tick, 0, "pressure_cpu_some_us", cpu))

@@ -78,7 +78,8 @@ class Rows:
 @dataclass(frozen=True)
 class Work:
     """What one step has to do, and what is wrong with it. ``slow`` multiplies the own time of operators by name, ``repeat``
-    the calls of the MLP, ``gap`` ns is a silence in the middle, ``all_slow`` stretches everything.
+    the calls of the MLP, ``gap`` ns is a silence in the middle, ``pauses`` multiplies the silence before every operator,
+    ``all_slow`` stretches everything.
     """
 
     context: int = 0
@@ -87,6 +88,7 @@ class Work:
     slow: Mapping[str, float] = field(default_factory=dict)
     repeat: int = 1
     gap: int = 0
+    pauses: int = 1
     all_slow: float = 1.0
     profiled: bool = True
 
@@ -141,7 +143,7 @@ def _step(rows: Rows, work: Work, now: int, rng: np.random.Generator, noise: flo
 
     def operator(name: str, inner: str | None = None, size: float = 1.0) -> None:
         nonlocal now
-        now += PAUSE
+        now += PAUSE * work.pauses
         rows.open(name, Layer.OPERATOR, now)
         if inner is not None:
             now += int(COST[name] / 2)

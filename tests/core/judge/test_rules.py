@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from teller_core.data.capture import Capture, Collectives, Rank
+from teller_core.data.readings import Readings
 from teller_core.data.report import WhyReport
 from teller_core.data.steps import Lines, Mapping, Participation, Role, StepWork
 from teller_core.data.table import UNKNOWN, take
@@ -47,6 +48,55 @@ def logged(made: Capture, rows: Sequence[tuple[float, str, dict[str, str]]]) -> 
             request=np.full(n, -1, np.int32),
         ),
     )
+
+
+@pytest.mark.parametrize(("short", "expected"), [((5, 6, 7, 8), True), ((6,), False)])
+def test_a_prefix_that_is_cut_short_is_missed_where_its_neighbors_miss_it_too_else_it_is_a_new_one(
+    short: tuple[int, ...], expected: bool
+) -> None:
+    made, numbers = serve([Ask(at * 250, prompt=2500, output=20) for at in range(16)])
+    found = np.full(16, 4000, np.int32)
+    found[list(short)] = 2000
+    prompts = np.full(16, 5000, np.int32)
+    told = replace(made, requests=replace(made.requests, prompt_tokens=prompts, cached_tokens=found))
+    reports = [diagnose(told, numbers, request) for request in range(16)]
+    assert ("scheduler.prefix_cache_miss" in named(reports[6])) == expected
+    assert not any("scheduler.prefix_cache_miss" in named(reports[at]) for at in (0, 12))
+
+
+@pytest.mark.parametrize(
+    ("usage", "evicted", "cause"),
+    [
+        (0.99, 1, "scheduler.kv_preemption"),
+        (0.99, 0, "scheduler.queue_saturation"),
+        (0.3, 1, "scheduler.queue_saturation"),
+    ],
+)
+def test_who_is_not_admitted_while_a_full_cache_evicts_waits_for_the_cache(
+    usage: float, evicted: int, cause: str
+) -> None:
+    made, numbers = serve(CROWD, slots=3)
+    n = len(made.steps.engine)
+    often = np.where(np.arange(n) % 20 == 0, evicted, 0).astype(np.int32)
+    full = replace(made, steps=replace(made.steps, kv_usage=np.full(n, usage), preempted=often))
+    assert named(judge(prepare(full, numbers), 30))[:1] == [cause]
+
+
+@pytest.mark.parametrize(("counted", "expected"), [(2.0, True), (0.0, False)])
+def test_who_waits_while_the_engine_passes_requests_over_asked_for_something_that_is_compiled(
+    counted: float, expected: bool
+) -> None:
+    made, numbers = serve(CROWD)
+    requests = made.requests
+    late = np.arange(len(requests.number)) == STRUCK
+    queued = np.where(late, requests.scheduled - 120 * MS, requests.queued)
+    received = np.where(late, queued - MS, requests.received)
+    sent = np.where(late, received - MS, requests.client_start)
+    at = int(requests.scheduled[STRUCK])
+    told = Readings(["deferred"] * 2, ["engine=0"] * 2, *[np.array([at - 100 * MS, at])] * 2, np.array([counted, 0.0]))
+    moved = replace(requests, client_start=sent, received=received, queued=queued)
+    report = judge(prepare(replace(made, requests=moved, readings=told), numbers), STRUCK)
+    assert ("scheduler.grammar" in named(report)) == expected
 
 
 @pytest.mark.parametrize(("cached", "expected"), [(0, True), (700, False)])

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from teller_core.data.assessment import Assessment, StepExpectations
-from teller_core.data.capture import Capture
+from teller_core.data.assessment import Assessment
 from teller_core.data.report import WhyReport
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, take
-from teller_core.judge.assess import SLOW_RESIDUAL, SLOW_SHARE
+from teller_core.judge.anatomy import suspects
+from teller_core.judge.around import SLOW, slowdown
 from teller_core.judge.diagnose import diagnose_all
+from teller_core.judge.rules_comm import kept
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, nothing
 from teller_core.lab.evaluation.scoring import Scorer, method_of
@@ -28,10 +29,10 @@ def judge(fitted: Any, seen: Seen) -> Judged:
     answered = _answered(nothing(seen.capture), diagnose_all(seen.capture, numbers))
     return replace(
         answered,
-        step_score=numbers.steps.residual,
-        step_flag=_slow(numbers.steps),
-        operators=suspected(numbers, len(numbers.steps.took)),
-        ranks=late(seen.capture, numbers),
+        step_score=slowdown(seen.case),
+        step_flag=_slow(seen),
+        operators=suspected(seen),
+        ranks=late(seen),
     )
 
 
@@ -64,19 +65,15 @@ def _answered(empty: Judged, reports: Sequence[WhyReport]) -> Judged:
     )
 
 
-def _slow(steps: StepExpectations) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-    """uint8: the steps that numbers look into."""
-    known = (steps.excess != UNKNOWN) & (steps.expected > 0)
-    slow = (np.nan_to_num(steps.residual) >= SLOW_RESIDUAL) & (
-        steps.excess >= SLOW_SHARE * np.maximum(steps.expected, 1)
-    )
-    return (known & slow).astype(np.uint8)
+def _slow(seen: Seen) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    """uint8: the steps around which the engine was slow."""
+    return (np.nan_to_num(slowdown(seen.case), nan=-np.inf) >= np.log(SLOW)).astype(np.uint8)
 
 
-def suspected(numbers: Assessment, steps: int) -> list[list[str]]:
-    """The names of each step's suspected spans, what adds most first."""
-    found = numbers.candidates
-    names: list[list[str]] = [[] for _ in range(steps)]
+def suspected(seen: Seen) -> list[list[str]]:
+    """The names of each step's operators and collectives that took longer than in calm ones, then of its suspected spans."""
+    found, few = seen.assessment.candidates, suspects(seen.case)
+    names = [list(few.get(step, ())) for step in range(len(seen.case.begin))]
     for at in map(int, np.lexsort((-found.excess, found.step))):
         mine, name = names[int(found.step[at])], found.name[at]
         if name not in mine:
@@ -84,12 +81,18 @@ def suspected(numbers: Assessment, steps: int) -> list[list[str]]:
     return names
 
 
-def late(capture: Capture, numbers: Assessment) -> list[list[int]]:
-    """The ranks of each step: those that others waited for, the longest waits first; then those whose spans are suspected."""
+def late(seen: Seen) -> list[list[int]]:
+    """The ranks of each step: those that others waited for or that were kept from running, the longest first; then those whose
+    spans are suspected.
+    """
+    capture, numbers = seen.capture, seen.assessment
     steps, met, found = len(numbers.steps.took), capture.collectives, numbers.candidates
     cost: list[dict[int, int]] = [{} for _ in range(steps)]
     named = np.flatnonzero((met.step >= 0) & (met.late >= 0) & (met.wait != UNKNOWN))
     _add(cost, met.step[named], met.late[named], met.wait[named])
+    every = np.arange(steps, dtype=np.int32)
+    for rank, (waited, still) in kept(seen.case).items():
+        _add(cost, every, np.full(steps, rank, np.int32), waited + still)
     spans: list[dict[int, int]] = [{} for _ in range(steps)]
     if len(capture.ranks) > 1:
         _add(spans, found.step, found.rank, found.excess)
@@ -105,8 +108,8 @@ def _dearest(cost: dict[int, int]) -> list[int]:
     return sorted(cost, key=lambda who: (-cost[who], who))
 
 
-def _residual(model: Any, seen: Seen) -> Float64:
-    return seen.assessment.steps.residual
+def _slowdown(model: Any, seen: Seen) -> Float64:
+    return slowdown(seen.case)
 
 
 OURS = Method("ours", "numbers and rules, as an import and `why` answer", _nothing_learned, judge)
@@ -114,10 +117,10 @@ RULES = Method("rules", "our rules alone: nothing is expected, no span suspected
 NUMBERS = method_of(
     Scorer(
         "numbers",
-        "our numbers alone: each step against what its work predicts; causes by the learned map",
+        "our numbers alone: the steps around each one against what their work predicts; causes by the learned map",
         _nothing_learned,
-        _residual,
-        operators=lambda model, seen: suspected(seen.assessment, len(seen.case.begin)),
-        ranks=lambda model, seen: late(seen.capture, seen.assessment),
+        _slowdown,
+        operators=lambda model, seen: suspected(seen),
+        ranks=lambda model, seen: late(seen),
     )
 )

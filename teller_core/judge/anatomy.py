@@ -1,0 +1,240 @@
+"""What profiled steps that compute on the host are made of: operators, and silences between them; and how slow ones differ.
+
+A service that is slow for all of its requests is so in the few steps that are profiled as well: what made those slow is taken to
+have made the others slow, where they were slow in the same way.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.assessment import MATERIAL
+from teller_core.data.table import Float64, Int64, Mask
+from teller_core.data.trace import Layer
+from teller_core.data.tree import Tree
+from teller_core.judge.places import own_time
+from teller_core.judge.prepare import CALM, Case
+
+WEIGHTS = re.compile(r"linear|addmm|\bmm$|::mm|_mm$|matmul|bmm|gemm|embedding", re.I)
+"""Operators that read the model's weights: with few tokens a step they go as fast as memory does."""
+SLOW = 1.3
+"""Times what calm profiled steps take: a profile makes all of them slower, so that others are no measure."""
+LEAST = 2
+"""Slow steps, and calm ones, that are compared at least."""
+MOSTLY = 0.5
+"""Of what a slow step has more, one part is what made it slow where it has this share."""
+AGREE = 0.6
+"""And of slow steps, this share must be slow in the same way."""
+MORE_CALLS = 1.3
+STANDS_OUT = 1.15
+"""Operators that read weights must have grown so many times as much as the others."""
+PART = 0.1
+"""Operators with a smaller share of the time of those that read weights are not asked."""
+WAYS = ("operator", "weights", "one silence", "silences")
+
+
+class Way(NamedTuple):
+    """How profiled steps were slow, one of WAYS: one operator took longer, those that read weights did, one silence grew, or
+    all did. ``steps``: those that were; ``operator``: its name, or empty; ``value`` and ``normal``: int ns, medians of a step;
+    ``times``: how many times as long as calm ones they took.
+    """
+
+    kind: str
+    steps: Int64
+    operator: str
+    value: int
+    normal: int
+    times: float
+
+
+@dataclass(frozen=True)
+class _Step:
+    """int ns: what one step ``lasted``, its ``silence``, the ``longest`` of it; by operator, its own time and its calls; by
+    collective, its own time: most of it may be spent waiting.
+    """
+
+    step: int
+    lasted: int
+    silence: int
+    longest: int
+    own: dict[str, int]
+    calls: dict[str, int]
+    met: dict[str, int]
+
+
+def suspects(case: Case) -> dict[int, list[str]]:
+    """By profiled step: the operators and collectives that took longer than in calm ones, over all ranks together, what adds most
+    first; what adds hardly anything is left out. Of steps that compute prompts those that were called more often, by that much:
+    with the tokens of a step grows what its calls take, and not how many they are.
+    """
+    return case.once("suspects", _suspects)
+
+
+def _suspects(case: Case) -> dict[int, list[str]]:
+    found = _steps(case)
+    _, _, calm = _parted(case, found)
+    if calm.sum() < LEAST:
+        return {}
+    usual = _middle([found[at] for at in np.flatnonzero(calm).tolist()])
+    added: dict[int, dict[str, int]] = {}
+    least: dict[int, float] = {}
+    for one in (*found, *_steps(case, decode=False)):
+        mine = added.setdefault(one.step, {})
+        least[one.step] = max(MATERIAL * one.lasted, least.get(one.step, 0.0))
+        decodes = int(case.capture.steps.context_tokens[one.step]) == 0
+        for name, ns in _added(one, usual) if decodes else _oftener(one, usual):
+            mine[name] = mine.get(name, 0) + ns
+    return {
+        step: sorted((name for name in mine if mine[name] >= least[step]), key=lambda name, of=mine: -of[name])
+        for step, mine in added.items()
+    }
+
+
+def _added(one: _Step, usual: _Step) -> Iterator[tuple[str, int]]:
+    for took, normal in ((one.own, usual.own), (one.met, usual.met)):
+        for name, ns in took.items():
+            yield name, ns - normal.get(name, 0)
+
+
+def _oftener(one: _Step, usual: _Step) -> Iterator[tuple[str, int]]:
+    for name, calls in one.calls.items():
+        normal = usual.calls.get(name, 0)
+        if normal and calls >= MORE_CALLS * normal:
+            yield name, one.own[name] * (calls - normal) // calls
+
+
+def slow_way(case: Case) -> Way | None:
+    """How the slow ones among the profiled steps that only decode were slow, None where they are too few or do not agree."""
+    return case.once("slow way", _slow_way)
+
+
+def _parted(case: Case, found: list[_Step]) -> tuple[Float64, Mask, Mask]:
+    """How many times as long as calm ones they took, which are slow, and which are calm."""
+    lasted = np.array([one.lasted for one in found], np.float64)
+    times = lasted / max(float(np.quantile(lasted, CALM)), 1.0) if len(found) else lasted
+    # A profiler that sets itself up makes a step slow: it may be calm, and is never taken for a slow one.
+    opening = case.opening[np.array([one.step for one in found], np.int64)]
+    return times, (times > SLOW) & ~opening, times <= SLOW
+
+
+def _slow_way(case: Case) -> Way | None:
+    found = _steps(case)
+    times, slow, calm = _parted(case, found)
+    if slow.sum() < LEAST or calm.sum() < LEAST:
+        return None
+    usual = _middle([found[at] for at in np.flatnonzero(calm).tolist()])
+    ways = {at: _way(found[at], usual) for at in np.flatnonzero(slow).tolist()}
+    kind, operator = max(dict.fromkeys(ways.values()), key=lambda way: list(ways.values()).count(way))
+    mine = [at for at, way in ways.items() if way == (kind, operator)]
+    if not kind or len(mine) < max(LEAST, AGREE * len(ways)):
+        return None
+    value, normal = (_size(kind, operator, one) for one in (_middle([found[at] for at in mine]), usual))
+    steps = np.array([found[at].step for at in mine], np.int64)
+    return Way(kind, steps, operator, value, normal, float(np.median(times[mine])))
+
+
+def _way(one: _Step, calm: _Step) -> tuple[str, str]:
+    """(one of WAYS or empty, the operator)."""
+    more, silence = one.lasted - calm.lasted, one.silence - calm.silence
+    if more <= 0:
+        return "", ""
+    if silence >= MOSTLY * more:
+        return ("one silence" if one.longest - calm.longest >= MOSTLY * silence else "silences"), ""
+    added = {name: ns - calm.own.get(name, 0) for name, ns in one.own.items()}
+    whole = sum(max(ns, 0) for ns in added.values())
+    top = max(added, key=lambda name: added[name])
+    if added[top] >= MOSTLY * whole and one.calls[top] >= MORE_CALLS * calm.calls.get(top, 0):
+        return "operator", top
+    of, others = _grew(one, calm, weights=True), _grew(one, calm, weights=False)
+    if of >= SLOW and of >= STANDS_OUT * others and _alike(one, calm):
+        return "weights", ""
+    return ("operator", top) if added[top] >= MOSTLY * whole else ("", "")
+
+
+def _alike(one: _Step, calm: _Step) -> bool:
+    """Whether all operators that read weights grew, of those that take a good part of the time of all of them."""
+    usual = {name: ns for name, ns in calm.own.items() if WEIGHTS.search(name)}
+    least = PART * sum(usual.values())
+    return all(one.own.get(name, 0) >= STANDS_OUT * ns for name, ns in usual.items() if ns >= least)
+
+
+def _grew(one: _Step, calm: _Step, *, weights: bool) -> float:
+    """How many times their calm time the operators took that read weights, or the others."""
+    names = [name for name in calm.own if (WEIGHTS.search(name) is not None) == weights]
+    usual = sum(calm.own[name] for name in names)
+    return sum(one.own.get(name, 0) for name in names) / usual if usual else 1.0
+
+
+def _size(kind: str, operator: str, one: _Step) -> int:
+    match kind:
+        case "operator":
+            return one.own.get(operator, 0)
+        case "weights":
+            return sum(ns for name, ns in one.own.items() if WEIGHTS.search(name))
+        case "one silence":
+            return one.longest
+        case _:
+            return one.silence
+
+
+def _middle(steps: list[_Step]) -> _Step:
+    def of(values: list[int]) -> int:
+        return int(np.median(values))
+
+    names = dict.fromkeys(name for one in steps for name in one.own)
+    return _Step(
+        step=-1,
+        lasted=of([one.lasted for one in steps]),
+        silence=of([one.silence for one in steps]),
+        longest=of([one.longest for one in steps]),
+        own={name: of([one.own.get(name, 0) for one in steps]) for name in names},
+        calls={name: of([one.calls.get(name, 0) for one in steps]) for name in names},
+        met={name: of([one.met.get(name, 0) for one in steps]) for one in steps for name in one.met},
+    )
+
+
+def _steps(case: Case, *, decode: bool = True) -> list[_Step]:
+    """The profiled steps that only decode, or those that do not, of ranks without a device."""
+    work, steps = case.capture.work, case.capture.steps
+    known = (steps.context_tokens == 0) if decode else (steps.context_tokens > 0)
+    found: list[_Step] = []
+    for position, rank in enumerate(case.capture.ranks):
+        if rank.tree is None or bool(rank.tree.trace.on_device.any()):
+            continue
+        mine = np.flatnonzero((work.rank == position) & case.detailed & known[work.step])
+        own = own_time(rank.tree) if len(mine) else np.empty(0, np.int64)
+        for at in mine.tolist():
+            span = (int(work.start[at]) - rank.shift, int(work.stop[at]) - rank.shift)
+            rows = slice(int(work.row[at]), int(work.row_stop[at]))
+            found.append(_step(rank.tree, own, rows, span, int(work.step[at])))
+    return found
+
+
+def _step(tree: Tree, own: Int64, rows: slice, span: tuple[int, int], step: int) -> _Step:
+    trace = tree.trace
+    work = np.flatnonzero(trace.layer[rows] == Layer.OPERATOR) + rows.start
+    outer = work[np.append(-1, np.maximum.accumulate(tree.stop[work])[:-1]) <= work] if len(work) else work
+    lane = trace.lane[outer]
+    busiest = outer[lane == int(np.argmax(np.bincount(lane, weights=trace.dur[outer])))] if len(outer) else outer
+    start, stop = trace.start[busiest], trace.start[busiest] + trace.dur[busiest]
+    gaps = (np.append(start, span[1]) - np.append(span[0], np.maximum.accumulate(stop) if len(stop) else stop)).clip(0)
+    met = np.flatnonzero(trace.layer[rows] == Layer.COMMUNICATION) + rows.start
+    return _Step(
+        step=step,
+        lasted=span[1] - span[0],
+        silence=int(gaps.sum()),
+        longest=int(gaps.max()),
+        own=_by_name(tree, work, own[work]),
+        calls=_by_name(tree, work, np.ones(len(work), np.int64)),
+        met=_by_name(tree, met, own[met]),
+    )
+
+
+def _by_name(tree: Tree, rows: Int64, value: Int64) -> dict[str, int]:
+    """The sum of the values of rows, by their names."""
+    names, place = np.unique(tree.trace.name[rows], return_inverse=True)
+    total = np.bincount(place, weights=value, minlength=len(names))
+    return {tree.trace.names[int(name)]: int(ns) for name, ns in zip(names, total, strict=True)}

@@ -1,0 +1,39 @@
+"""The steps around a step tell whether its engine was slow."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from teller_core.data.table import UNKNOWN
+from teller_core.judge.around import AROUND_NS, SLOW, slowdown
+from teller_core.judge.prepare import prepare
+from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
+
+CROWD = [Ask(at * 60) for at in range(40)]
+
+
+def test_all_steps_near_a_trouble_are_slow_and_those_far_from_it_are_not() -> None:
+    capture, numbers = serve(CROWD, [Trouble("mystery", 1000, 1600, 60, 3)])
+    ratio = np.exp(slowdown(prepare(capture, numbers)))
+    begin = capture.steps.launched
+    far = (begin < ZERO + 1000 * MS - AROUND_NS) | (begin > ZERO + 1600 * MS + 2 * AROUND_NS)
+    assert np.allclose(ratio[far], 1.0)
+    assert (ratio[(begin > ZERO + 1200 * MS) & (begin < ZERO + 1400 * MS)] >= SLOW).all()
+
+
+def test_it_is_the_quotient_of_what_they_took_and_what_they_should_have_taken() -> None:
+    capture, numbers = serve(CROWD, [Trouble("mystery", 700, 1300, 9, 2)])
+    case = prepare(capture, numbers)
+    found, begin = slowdown(case), capture.steps.launched
+    for at in range(0, len(begin), 17):
+        near = np.abs(begin - begin[at]) <= AROUND_NS
+        taken, asked = numbers.steps.took[near].sum(), numbers.steps.expected[near].sum()
+        assert found[at] == np.log(taken / asked)
+
+
+def test_of_a_step_without_expectation_nothing_is_said() -> None:
+    capture, numbers = serve(CROWD)
+    expected = numbers.steps.expected.copy()
+    expected[5] = UNKNOWN
+    found = slowdown(prepare(capture, replace(numbers, steps=replace(numbers.steps, expected=expected))))
+    assert np.flatnonzero(np.isnan(found)).tolist() == [5]
