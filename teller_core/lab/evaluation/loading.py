@@ -20,14 +20,18 @@ from teller_core.lab.evaluation.side_by_side import side_by_side
 TRAIN, TEST = "train", "test"
 
 
-def sides(folder: Path, tier: int, progress: Callable[[str], None], at_once: int = 1) -> Sides:
-    """The lives that are packed in ``folder``, as recorded at ``tier``, ``at_once`` of them being read at a time.
+def sides(
+    folder: Path, tier: int, progress: Callable[[str], None], at_once: int = 1, *, training: bool = True
+) -> Sides:
+    """The lives that are packed in ``folder``, as recorded at ``tier``, ``at_once`` of them being read at a time; without the
+    ``training`` side where nobody learns.
 
     What all methods read off an episode is measured. Raises InputError where there are none.
     """
-    packed = lives(folder)
-    if not packed:
+    found = lives(folder)
+    if not found:
         raise InputError(f"--lives {folder.name}", "no life is packed in it", "Build some: teller lab build")
+    packed = [life for life in found if training or life.about["side"] == TEST]
 
     def read(at: int, life: Packed) -> list[tuple[str, Episode]]:
         progress(f"life {at} of {len(packed)} at T{tier}")
@@ -36,11 +40,11 @@ def sides(folder: Path, tier: int, progress: Callable[[str], None], at_once: int
             episode.seen.measure()
         return episodes
 
-    found: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
+    by_kind: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
     for several in side_by_side([partial(read, at, life) for at, life in enumerate(packed, 1)], at_once):
         for kind, episode in several:
-            found[kind].append(episode)
-    return Sides(found["train"], found["test"], found["struck"], found["healthy"], found["life"])
+            by_kind[kind].append(episode)
+    return Sides(*by_kind.values())
 
 
 def _episodes(life: Packed, tier: int) -> Iterator[tuple[str, Episode]]:

@@ -63,7 +63,7 @@ Judge = Callable[[Any, Seen], Judged]
 @dataclass(frozen=True)
 class Method:
     """``about``: one line for the head of its table. ``grid``: the options to choose from, BUDGET at most; ``seeds``: how often
-    it is trained and judged where chance has a part in it.
+    it is trained and judged where chance has a part in it; ``learns``: whether it needs a training side at all.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Method:
     judge: Judge
     grid: Sequence[Options] = field(default=({},))
     seeds: int = 1
+    learns: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.grid) <= BUDGET:

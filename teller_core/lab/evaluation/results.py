@@ -52,7 +52,7 @@ def evaluate(wanted: str, folder: Path, tiers: Sequence[int], progress: Progress
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
     for tier in tiers:
-        given = sides(folder, tier, progress, cores())
+        given = sides(folder, tier, progress, cores(), training=any(one.learns for one in methods))
 
         def done(one: Method, at_once: int, tier: int = tier, given: Sides = given) -> Done:
             found = evaluated(one, given, progress, at_once)

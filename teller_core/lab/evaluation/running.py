@@ -58,7 +58,7 @@ def evaluated(method: Method, sides: Sides, progress: Progress, at_once: int = 1
     """
     if shared := {e.life for e in sides.train} & {e.life for e in sides.test}:
         raise InputError("The lives", f"{len(shared)} stand on both sides", "Give each one side")
-    if not sides.test or not sides.train:
+    if not sides.test or (method.learns and not sides.train):
         raise InputError("The lives", "a side has none", "Name a folder with lives of both sides")
     choice = tuned(method, sides.train, progress, at_once)
     progress(f"{method.name}: test side")
@@ -100,7 +100,7 @@ def left_out(
     def without(value: str) -> LeftOut | None:
         train = [e for e in episodes if e.about.get("side") == "train" and kind(e) != value]
         test = [e for e in episodes if e.about.get("side") == "test" and kind(e) == value]
-        if not train or not test:
+        if not test or (method.learns and not train):
             return None
         progress(f"{method.name}: without {value}")
         return LeftOut(value, len(test), evaluated(first, Sides(train, test), _nobody).figures)

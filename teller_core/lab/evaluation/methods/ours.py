@@ -112,8 +112,10 @@ def _slowdown(model: Any, seen: Seen) -> Float64:
     return slowdown(seen.case)
 
 
-OURS = Method("ours", "numbers and rules, as an import and `why` answer", _nothing_learned, judge)
-RULES = Method("rules", "our rules alone: nothing is expected, no span suspected", _nothing_learned, _without_numbers)
+OURS = Method("ours", "numbers and rules, as an import and `why` answer", _nothing_learned, judge, learns=False)
+RULES = Method(
+    "rules", "our rules alone: nothing is expected, no span suspected", _nothing_learned, _without_numbers, learns=False
+)
 NUMBERS = method_of(
     Scorer(
         "numbers",

@@ -16,7 +16,7 @@ from teller_core.lab.benchmark.episodes import Episode as Cut
 from teller_core.lab.benchmark.labels import Labels as Told
 from teller_core.lab.benchmark.pack import Packed
 from teller_core.lab.blocks import BlockTruth, StrikeTruth, Window
-from teller_core.lab.evaluation import results
+from teller_core.lab.evaluation import loading, results
 from teller_core.lab.evaluation.loading import about_of, episode_of, sides
 from teller_core.lab.evaluation.ratchet import read, written
 from teller_core.lab.evaluation.running import Sides
@@ -72,9 +72,22 @@ def test_a_folder_without_lives_is_refused(tmp_path: Path) -> None:
         sides(tmp_path, 4, lambda text: None)
 
 
+def test_lives_are_read_side_by_side_and_measured_and_the_training_side_where_somebody_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = [Packed(name, tmp_path, {"side": name}, []) for name in ("train", "test")]
+    monkeypatch.setattr(loading, "lives", lambda folder: packed)
+    monkeypatch.setattr(loading, "_episodes", lambda life, tier: [(life.name, replace(episode(0, "gc")))])
+    both = sides(tmp_path, 3, lambda text: None, 2)
+    assert (len(both.train), len(both.test)) == (1, 1) and not both.whole
+    assert {"steps", "requests"} <= set(vars(both.test[0].seen))
+    assert both.test[0].labels.request == episode(0, "gc").labels.request
+    assert sides(tmp_path, 3, lambda text: None, training=False).train == []
+
+
 def test_tables_are_written_and_the_ratchet_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = side(range(2, 9))
-    monkeypatch.setattr(results, "sides", lambda *given: Sides(side([0, 1]), test))
+    monkeypatch.setattr(results, "sides", lambda *given, **how: Sides(side([0, 1]), test))
     (text,) = results.evaluate("ours", tmp_path, [3], lambda text: None)
     into = tmp_path / results.RESULTS
     assert (into / "ours.T3.txt").read_text() == text
@@ -110,7 +123,7 @@ def test_what_is_left_out_is_judged_by_every_method(tmp_path: Path, monkeypatch:
 
 
 def test_methods_side_by_side_say_what_they_say_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "sides", lambda *given: Sides(side([0, 1]), side(range(2, 9))))
+    monkeypatch.setattr(results, "sides", lambda *given, **how: Sides(side([0, 1]), side(range(2, 9))))
     monkeypatch.setattr(results, "METHODS", {name: results.METHODS[name] for name in ("ours", "zscore")})
     monkeypatch.setattr(results, "cores", lambda: 2)
     together = results.evaluate("all", tmp_path, [3], lambda text: None)

@@ -71,6 +71,8 @@ def test_a_life_on_both_sides_is_refused() -> None:
         evaluated(STUB, Sides(side([0, 1]), side([1, 2])), quiet)
     with pytest.raises(InputError, match="a side has none"):
         evaluated(STUB, Sides([], side([1])), quiet)
+    first = replace(STUB, grid=STUB.grid[:1], learns=False)  # who learns nothing needs no training side
+    assert evaluated(first, Sides([], side([1])), quiet).rows.lives == 1
 
 
 def test_a_table_says_all_and_is_read_again_to_the_last_digit() -> None:
