@@ -67,17 +67,27 @@ def matrix(windows: Sequence[Seen], view: str) -> tuple[list[str], Float64]:
     return [name for name, each in zip(names, differs.tolist(), strict=True) if each], value[:, differs]
 
 
+def centered(value: Float64, groups: Sequence[Sequence[int]]) -> Float64:
+    """``value`` [rows, columns] without what the rows of each group have in common."""
+    found = value.copy()
+    for mine in groups:
+        found[list(mine)] -= value[list(mine)].mean(axis=0)
+    return found
+
+
 def _struck(windows: Sequence[Seen], view: str, features: tuple[list[str], Float64], seed: int) -> Verdict:
     names, value = features
+    rounds = _groups([(window.life, window.round) for window in windows])
+    value = centered(value, rounds)
     label = np.array([window.strike >= 0 for window in windows], dtype=np.bool_)
-    said = np.where(label, "struck", "").tolist()
+    said = ["struck" if each else "" for each in label.tolist()]
     score = np.zeros(len(windows))
     for held in _folds(windows):
         classes, probability = _learned(value, said, ~held)(value[held])
         score[held] = probability[:, classes.index("struck")] if "struck" in classes else 0.0
     chance = np.random.default_rng(seed)
     pairs, reached, drawn = 0, 0.0, np.zeros(DRAWS)
-    for mine in _groups([(window.life, window.round) for window in windows]):
+    for mine in rounds:
         hit = int(label[mine].sum())
         if not 0 < hit < len(mine):
             continue
@@ -93,7 +103,8 @@ def _which(windows: Sequence[Seen], view: str, features: tuple[list[str], Float6
     names, value = features
     mine = np.array([window.strike >= 0 for window in windows], dtype=np.bool_)
     struck = [window for window in windows if window.strike >= 0]
-    value, said = value[mine], [window.cause for window in struck]
+    own_life = _groups([(window.life, 0) for window in struck])
+    value, said = centered(value[mine], own_life), [window.cause for window in struck]
     likely: list[dict[str, float]] = [{} for _ in struck]
     for held in _folds(struck):
         classes, probability = _learned(value, said, ~held)(value[held])
@@ -101,7 +112,7 @@ def _which(windows: Sequence[Seen], view: str, features: tuple[list[str], Float6
             likely[at] = dict(zip(classes, row.tolist(), strict=True))
     chance = np.random.default_rng(seed)
     reached, drawn = 0.0, np.zeros(DRAWS)
-    for own in _groups([(window.life, 0) for window in struck]):
+    for own in own_life:
         table, truth = _table([struck[at] for at in own], [likely[at] for at in own])
         strikes = np.arange(len(truth))
         reached += float(table[strikes, truth].sum())

@@ -29,6 +29,7 @@ TABLES = (
     "readings",
     "buckets",
 )
+PROFILE = (Layer.OPERATOR, Layer.RUNTIME, Layer.KERNEL, Layer.COMMUNICATION)
 IN_TIME = ("samples", "readings", "buckets")
 """Tables that grow with time alone: a slower window has more rows of them."""
 
@@ -72,7 +73,7 @@ def identifiers(glance: Glance) -> Bag:
 
 def operators(glance: Glance) -> Bag:
     """Which operators, kernels and collectives a profile has."""
-    return _named(glance.capture, (Layer.OPERATOR, Layer.RUNTIME, Layer.KERNEL, Layer.COMMUNICATION))
+    return _named(glance.capture, PROFILE)
 
 
 def symbols(glance: Glance) -> Bag:
@@ -94,14 +95,34 @@ def sizes(glance: Glance) -> Bag:
     found |= {f"rows of {name}": rows(getattr(capture, name)) / seconds for name in IN_TIME}
     found["requests"] = len(capture.requests.number)
     found["tokens"] = len(capture.tokens.time) / requests
-    profiled = max(int((capture.work.row >= 0).sum()), 1)
-    trees = [rank.tree for rank in capture.ranks if rank.tree is not None and len(rank.tree)]
-    found["traces"] = len(trees)
-    found["rows of profiles"] = sum(len(tree) for tree in trees) / profiled
-    found["names in profiles"] = float(np.log1p(sum(len(tree.trace.names) for tree in trees)))
-    found["arguments in profiles"] = float(np.log1p(sum(len(tree.trace.args) for tree in trees)))
-    found["lanes in profiles"] = sum(len(np.unique(tree.trace.lane)) for tree in trees)
+    found |= _profiles(capture)
     return {name: float(value) for name, value in found.items()}
+
+
+def _profiles(capture: Capture) -> Bag:
+    """Of operators and what is below them: traces, rows by step, names, arguments and lanes. The engine's own ranges, which our
+    recorder writes all the time, are no profile.
+    """
+    traces, rows_there, steps, lanes = 0, 0, 0, 0
+    names, arguments = set[str](), set[str]()
+    for position, rank in enumerate(capture.ranks):
+        if rank.tree is None or not (deep := np.isin(rank.tree.trace.layer, PROFILE)).any():
+            continue
+        trace, before = rank.tree.trace, np.append(0, np.cumsum(deep))
+        mine = (capture.work.rank == position) & (capture.work.row >= 0)
+        steps += int((before[capture.work.row_stop[mine]] > before[capture.work.row[mine]]).sum())
+        traces += 1
+        rows_there += int(deep.sum())
+        lanes += len(np.unique(trace.lane[deep]))
+        names |= {trace.names[name] for name in map(int, np.unique(trace.name[deep]))}
+        arguments |= {trace.args[arg] for arg in map(int, np.unique(trace.arg[deep])) if arg >= 0}
+    return {
+        "traces": traces,
+        "rows of profiles": rows_there / max(steps, 1),
+        "lanes in profiles": lanes,
+        "names in profiles": float(np.log1p(len(names))),
+        "arguments in profiles": float(np.log1p(len(arguments))),
+    }
 
 
 def order(glance: Glance) -> Bag:

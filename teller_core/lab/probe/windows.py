@@ -8,6 +8,7 @@ from teller_core.lab.benchmark.chosen import MARGIN_NS
 from teller_core.lab.benchmark.cut import cut
 from teller_core.lab.benchmark.pack import Packed, capture_of
 from teller_core.lab.blocks import HEALTHY, BlockTruth
+from teller_core.lab.injectors import injector
 from teller_core.lab.probe.views import VIEWS, Bag, Glance
 
 TIER = 4
@@ -29,10 +30,10 @@ class Seen:
 
 
 def windows_of(life: Packed) -> list[Seen]:
-    """Every window of ``life``, in the order of their running."""
+    """Every window of ``life``, in the order of their running, without what strikes at the beginning of a life."""
     capture, found, rounds, strikes, last = capture_of(life, TIER), list[Seen](), 0, 0, 0
     for block in life.blocks:
-        for glance, strike in _glances(block, capture, len(found), last):
+        for glance, strike in _glances(block, capture, len(found), last) if _dealt(block) else ():
             bags = {name: view(glance) for name, view in VIEWS.items()}
             cause = "" if strike == HEALTHY else block.strikes[strike].cause or HARD
             number = -1 if strike == HEALTHY else strikes + strike
@@ -41,6 +42,11 @@ def windows_of(life: Packed) -> list[Seen]:
         strikes += len(block.strikes)
         last = max((window.end for window in block.windows), default=last)
     return found
+
+
+def _dealt(block: BlockTruth) -> bool:
+    """Whether its faults might have struck in any other block: not those of a life's beginning."""
+    return not any("fresh_start" in injector(strike.fault).needs for strike in block.strikes)
 
 
 def _glances(block: BlockTruth, capture: Capture, before: int, last: int) -> list[tuple[Glance, int]]:
