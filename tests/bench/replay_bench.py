@@ -1,9 +1,9 @@
 """What replay costs on a long capture: linking its rows, making the network, re-timing all of it, charging its waits.
 
-    python tests/bench/replay_bench.py --traces DIR --work DIR [--events 1000000] [--rounds 5]
+    python tests/bench/replay_bench.py --traces DIR --work DIR [--base FILE] [--events 1000000] [--rounds 5]
 
-``--traces`` holds the base trace (an SGLang prefill), ``--work`` gets the long one. Reading, nesting, imports and compilation are
-not counted. CPU seconds, the median of the rounds.
+``--traces`` holds the base trace (an SGLang prefill, mostly Python), ``--work`` gets the long one. Reading, nesting, imports and
+compilation are not counted. CPU seconds, the median of the rounds.
 """
 
 import argparse
@@ -43,12 +43,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--traces", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--base", default=BASE)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
-    path = asked.work / f"long_{asked.events}.json.gz"
+    path = asked.work / f"{asked.base.partition('/')[0]}_{asked.events}.json.gz"
     if not path.exists():
-        generate(asked.traces / BASE, path, asked.events)
+        generate(asked.traces / asked.base, path, asked.events)
     tree = nest(kineto.read(path))
     parts = ("link", "network", "re-time", "charge waits of 1 ms and more")
     spent: dict[str, list[float]] = {part: [] for part in parts}
