@@ -76,7 +76,7 @@ def table(done: Evaluation, tier: int) -> str:
     for prefix, title in TITLES.items():
         mine = [figure for figure in done.figures if _prefix(figure.key) == prefix]
         if mine:
-            lines += ["", title, f"{'':<{WIDE}}{'value':>8}{'95 % interval':>20}{'windows':>9}", *map(_line, mine)]
+            lines += ["", title, f"{'':<{WIDE}}{'value':>10}{'95 % interval':>24}{'windows':>9}", *map(_line, mine)]
     lines += ["", *_by_class(rows.requests), "", *_confusion(rows.requests)]
     lines += ["", "Options, chosen on the training side: the mean over folds of lives, and each fold", *done.log]
     lines.append(
@@ -110,10 +110,10 @@ def _prefix(key: str) -> str:
 def _line(figure: Figure) -> str:
     start = f"{figure.key:<{WIDE}}"
     if math.isnan(figure.value):
-        return f"{start}{'-':>8}{'':>20}{figure.positives:>9}  {figure.why}"
+        return f"{start}{'-':>10}{'':>24}{figure.positives:>9}  {figure.why}"
     known = not math.isnan(figure.low)
     interval = f"{_number(figure.low)} to {_number(figure.high)}" if known else "-"
-    return f"{start}{_number(figure.value):>8}{interval:>20}{figure.positives:>9}"
+    return f"{start}{_number(figure.value):>10}{interval:>24}{figure.positives:>9}"
 
 
 def _number(value: float) -> str:

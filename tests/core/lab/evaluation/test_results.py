@@ -16,7 +16,7 @@ from teller_core.lab.evaluation.ratchet import Floor, Key, raised, read, undone,
 from teller_core.lab.evaluation.results import floors, told
 from teller_core.lab.evaluation.running import Sides, evaluated, left_out
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.tables import left_out_lines, table, values
+from teller_core.lab.evaluation.tables import Said, left_out_lines, said, table, values
 from teller_core.lab.evaluation.tuning import folds, spread, tuned
 from tests.core.lab.evaluation.made import side
 
@@ -87,6 +87,13 @@ def test_a_table_says_all_and_is_read_again_to_the_last_digit() -> None:
     for key in ("all_faulty.called_normal", "healthy_alone.alarms_an_hour", "request_whole_life.top_1"):
         assert key in again
     assert "good 1: " in text and "(no fault)" in text and "host.io_stall" in text
+
+
+def test_a_figure_of_thousands_stands_apart_from_its_interval() -> None:
+    done = evaluated(STUB, Sides(side(range(4)), side([4])), quiet)
+    many = Figure("healthy_alone.alarms_an_hour", 3468.2255, 2717.7129, 13913.0152, 3, -1)
+    text = table(done._replace(figures=[many]), 3)
+    assert said(text) == {many.key: Said(3468.2255, 2717.7129, 13913.0152)}
 
 
 def test_what_was_never_trained_on_is_judged_apart() -> None:
