@@ -20,7 +20,8 @@ from teller_core.data.report import (
     WhyReport,
 )
 from teller_core.errors import TellerError
-from teller_core.lab.demo import WARM_PROFILER, WARM_UP
+from teller_core.lab.profiling import WARM
+from teller_core.lab.requests import warm_up
 from teller_core.tell.layout import Style, milliseconds, plain
 from teller_core.tell.text import page
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from teller_core.lab.truth import Truth
 
 Say = Callable[[str], None]
-WARMING = frozenset(ask.rid for ask in (*WARM_UP, *WARM_PROFILER))
+WARMING = frozenset(ask.rid for ask in (*warm_up(), *WARM))
 """Requests that are no part of an episode's load."""
 PATIENCE = 12
 """How often an import that goes on is waited for: the first one on a machine compiles the reader."""
@@ -91,7 +92,7 @@ def _episode(seed: int | None, fault: str | None, folder: Path, progress: Say, s
     from teller_core.lab.demo import run_episode
 
     chosen = secrets.randbelow(1_000_000) if seed is None else seed
-    say(f"A real service answers 40 requests while something may go wrong (repeat it with --seed {chosen}).")
+    say(f"A real service answers some 40 requests while something may go wrong (repeat it with --seed {chosen}).")
     truth = run_episode(chosen, fault, folder, progress)
     progress("")
     return truth

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from teller_core.lab.outside import Delay, Process
 
+INJECT = Path(__file__).parent / "inject"
 VARIABLE = "TELLER_LAB_FOLDER"
 
 

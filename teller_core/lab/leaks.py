@@ -6,9 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from teller_core.collect.proc import family
-from teller_core.lab.faults import INJECT
 from teller_core.lab.injectors import injectors
-from teller_core.lab.inside import VARIABLE
+from teller_core.lab.inside import INJECT, VARIABLE
 
 
 def give_away() -> Sequence[str]:

@@ -1,42 +1,57 @@
 """What one episode will be, from its seed alone: the requests, the fault, when it strikes and how hard."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from teller_core.errors import UnknownName
+from teller_core.lab.blocks import Strike
+from teller_core.lab.injectors import draw, injector
 from teller_core.lab.load import Ask
+from teller_core.lab.requests import changed, ordinary
 
-CAUSES: Mapping[str, str | None] = {
-    "cpu_hog": "host.cpu_starvation",
-    "long_prefill": "scheduler.prefill_interference",
-    "gc_pause": "host.gc_pause",
-    "slow_operator": "host.slow_operator",
-    "disk_stall": "host.io_stall",
-    "none": None,
+SEVERITIES: Mapping[str, str] = {
+    "cpu_colocation": "strong",
+    "long_prefill": "clear",
+    "gc_pause": "strong",
+    "slow_operator": "strong",
+    "disk_stall": "extreme",
 }
-"""The taxonomy's name of what each fault causes."""
+"""The injectors that may strike, and how hard: so that a few seconds of it are seen in a request of two."""
+NONE = "none"
+FAULTS = (*SEVERITIES, NONE)
 REQUESTS = 40
-CONNECTIONS = 8
 
 
 @dataclass(frozen=True)
 class Plan:
-    """An episode. ``strike`` and ``length`` are seconds after the first request; ``severity`` is the fault's own."""
+    """An episode. ``at`` and ``length`` are seconds after the first request; ``strike`` is None where nothing is done.
+
+    ``others``: names of requests that are part of the fault.
+    """
 
     seed: int
-    fault: str
-    asks: tuple[Ask, ...]
-    long_requests: frozenset[str]
-    strike: float
+    strike: Strike | None
+    asks: Sequence[Ask]
+    others: frozenset[str]
+    at: float
     length: float
-    severity: Mapping[str, float]
+
+    @property
+    def fault(self) -> str:
+        """The injector's name, or NONE."""
+        return NONE if self.strike is None else self.strike.fault
+
+    @property
+    def cause(self) -> str | None:
+        """The taxonomy's name of what it causes."""
+        return None if self.strike is None else injector(self.strike.fault).cause
 
 
 def fault_of(seed: int) -> str:
-    """The fault of a seed: six seeds in a row have the six faults in an order of their own."""
-    block, place = divmod(seed, len(CAUSES))
-    faults = list(CAUSES)
+    """The fault of a seed: as many seeds in a row as there are faults have them all, in an order of their own."""
+    block, place = divmod(seed, len(FAULTS))
+    faults = list(FAULTS)
     random.Random(block).shuffle(faults)
     return faults[place]
 
@@ -44,49 +59,30 @@ def fault_of(seed: int) -> str:
 def plan_episode(seed: int, fault: str | None) -> Plan:
     """The plan of ``seed``, with its own fault or the one named. Raises UnknownName for a fault that is not there."""
     name = fault_of(seed) if fault is None else fault
-    if name not in CAUSES:
-        raise UnknownName("The fault", "it is none of " + ", ".join(CAUSES), "Name one of these")
+    if name not in FAULTS:
+        raise UnknownName("The fault", "it is none of " + ", ".join(FAULTS), "Name one of these")
     chance = random.Random(f"{seed} {name}")
-    asks = _requests(chance)
-    strike = chance.uniform(0.28, 0.42) * asks[-1].at
-    length = chance.uniform(2.6, 4.0)
-    long_requests: frozenset[str] = frozenset()
-    if name == "long_prefill":
-        asks, long_requests = _with_long_prompts(chance, asks, strike, length)
-    return Plan(seed, name, asks, long_requests, strike, length, _severity(chance, name))
+    own = ordinary(chance, REQUESTS)
+    at, length = chance.uniform(0.28, 0.42) * own[-1].at, chance.uniform(2.6, 4.0)
+    strike: Strike | None = None
+    others: Sequence[Ask] = ()
+    if name != NONE:
+        severity = SEVERITIES[name]
+        strike = Strike(name, severity, draw(injector(name), severity, chance))
+        others = _others(strike, own, at, length, chance)
+    asks, of_fault = _named(own, others)
+    return Plan(seed, strike, asks, of_fault, at, length)
 
 
-def _requests(chance: random.Random) -> tuple[Ask, ...]:
-    at = 0.0
-    asks: list[Ask] = []
-    for number in range(REQUESTS):
-        asks.append(Ask(f"req-{number:03d}", at, chance.randint(8, 110), chance.randint(24, 96)))
-        at += chance.expovariate(1 / 0.24)
-    return tuple(asks)
+def _others(strike: Strike, own: Sequence[Ask], at: float, length: float, chance: random.Random) -> Sequence[Ask]:
+    """What others send while the fault lasts, as they do in a window of that length."""
+    inside = [ask._replace(at=ask.at - at) for ask in own if at <= ask.at < at + length] or own[:1]
+    _, others = changed(inside, injector(strike.fault), strike.knobs, chance)
+    return [ask._replace(at=ask.at + at) for ask in others]
 
 
-def _with_long_prompts(
-    chance: random.Random, asks: tuple[Ask, ...], strike: float, length: float
-) -> tuple[tuple[Ask, ...], frozenset[str]]:
-    """A few requests that arrive while the fault lasts get very long prompts, as from another user of the service."""
-    inside = [place for place, ask in enumerate(asks) if strike <= ask.at < strike + length]
-    chosen = inside[:: max(1, len(inside) // chance.choice((2, 3)))][:3] or [len(asks) // 2]
-    changed = [
-        ask._replace(words=chance.randint(1400, 2400), output=chance.randint(4, 12)) if place in chosen else ask
-        for place, ask in enumerate(asks)
-    ]
-    return tuple(changed), frozenset(asks[place].rid for place in chosen)
-
-
-def _severity(chance: random.Random, fault: str) -> Mapping[str, float]:
-    match fault:
-        case "cpu_hog":
-            return {"burners": chance.choice((3, 4, 5))}
-        case "gc_pause":
-            return {"objects": chance.randint(600_000, 1_100_000), "period_s": chance.uniform(0.35, 0.6)}
-        case "slow_operator":
-            return {"layer": chance.randint(0, 1), "factor": chance.randint(26, 48)}
-        case "disk_stall":
-            return {"stall_ms": chance.uniform(14.0, 28.0), "most_writes": 1000}
-        case _:
-            return {}
+def _named(own: Sequence[Ask], others: Sequence[Ask]) -> tuple[Sequence[Ask], frozenset[str]]:
+    """All of them in order, with names that tell nothing but the order; and the names of the ``others``."""
+    ordered = sorted([*((ask, False) for ask in own), *((ask, True) for ask in others)], key=lambda each: each[0].at)
+    asks = [ask._replace(rid=f"req-{place:03d}") for place, (ask, _) in enumerate(ordered)]
+    return asks, frozenset(ask.rid for ask, (_, other) in zip(asks, ordered, strict=True) if other)

@@ -16,7 +16,7 @@ from typing import Any
 from teller_core.collect.bundle import Service, record
 from teller_core.errors import InputError, MissingExtra, TellerError, UnknownName
 from teller_core.lab import inside, load, nodes
-from teller_core.lab.faults import IN_MEMORY, INJECT, on_disk
+from teller_core.lab.disk import in_memory, on_disk
 from teller_core.lab.injectors import ENGINES
 from teller_core.lab.link import Link, linked
 from teller_core.lab.model import SHAPES, tiny_model
@@ -167,13 +167,13 @@ def served(
             command = command_of(setup, start, target, model.name)
             variables = {**VARIABLES, inside.VARIABLE: str(folder)}
             if link is None:
-                running = record(command, bundle, variables, import_first=(INJECT,), working_folder=model.parent)
+                running = record(command, bundle, variables, import_first=(inside.INJECT,), working_folder=model.parent)
                 services = [stack.enter_context(running)]
             else:
                 commands = [[*command, *nodes.words(side)] for side in range(setup.ranks)]
                 services = stack.enter_context(
                     nodes.recorded(
-                        link, commands, bundle, variables, working_folder=model.parent, import_first=(INJECT,)
+                        link, commands, bundle, variables, working_folder=model.parent, import_first=(inside.INJECT,)
                     )
                 )
             progress("starting the service")
@@ -216,16 +216,7 @@ def _provided(setup: Setup, groups: Groups | None, disk: Path) -> Collection[str
     provided |= {"link"} if setup.apart else set()
     provided |= {"root"} if os.geteuid() == 0 else set()
     provided |= {"cpu_quota"} if groups is not None else set()
-    return provided | ({"disk"} if not _in_memory(disk) else set())
-
-
-def _in_memory(folder: Path) -> bool:
-    mounts = Path("/proc/mounts")
-    if not mounts.exists():
-        return False
-    found = [line.split()[1:3] for line in mounts.read_text().splitlines()]
-    holding = [(len(point), kind) for point, kind in found if folder.resolve().is_relative_to(point)]
-    return bool(holding) and max(holding)[1] in IN_MEMORY
+    return provided | ({"disk"} if not in_memory(disk) else set())
 
 
 def _wait_until_up(services: Sequence[Service], target: load.Target) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from teller_core.lab.faults import Delay
-from teller_core.lab.plan import CAUSES, Plan
+from teller_core.lab.outside import Delay
+from teller_core.lab.plan import Plan
 
 SHARE = 0.05
 LEAST_NS = 50_000_000
@@ -38,14 +38,14 @@ class Truth:
 
 def find_truth(plan: Plan, delays: Sequence[Delay], rows: Sequence[Mapping[str, Any]]) -> Truth:
     """Who of the client's ``rows`` was struck by the injected ``delays``."""
-    ordinary = [row for row in rows if row["rid"] not in plan.long_requests]
+    ordinary = [row for row in rows if row["rid"] not in plan.others]
     lost = {row["rid"]: _lost(row, delays) for row in ordinary}
     struck = [row for row in ordinary if lost[row["rid"]] >= max(LEAST_NS, SHARE * (row["end_ns"] - row["start_ns"]))]
     names = {row["rid"] for row in struck}
     others = [row for row in ordinary if row["rid"] not in names and row["tok_ns"]]
     return Truth(
         seed=plan.seed,
-        cause=CAUSES[plan.fault],
+        cause=plan.cause,
         fault=plan.fault,
         struck=sorted(names),
         interval=[min(delay.start for delay in delays), max(delay.stop for delay in delays)] if delays else [],

@@ -23,7 +23,7 @@ def anyio_backend() -> str:
 
 
 def truth(cause: str | None, struck: list[str]) -> Any:
-    return SimpleNamespace(cause=cause, fault="cpu_hog", struck=struck, interval=[0, 3_000_000_000])
+    return SimpleNamespace(cause=cause, fault="cpu_colocation", struck=struck, interval=[0, 3_000_000_000])
 
 
 @pytest.mark.anyio

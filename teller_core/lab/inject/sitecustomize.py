@@ -1,6 +1,6 @@
-"""First on the PYTHONPATH of the lab's service: makes it the service that really has the fault. Then the next one runs.
+"""First on the PYTHONPATH of the lab's service: makes it one to which something may be done. Then the next one runs.
 
-The fault is installed before the recorder, so the recorder sees it as the service's own doing.
+What is done is installed before the recorder, so the recorder sees it as the service's own doing.
 """
 
 import os
@@ -8,12 +8,7 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 
-_plan = os.environ.pop("TELLER_LAB_PLAN", None)  # noqa: TID251  # its only way into another program
-if _plan is not None:
-    import teller_lab_inject
-
-    teller_lab_inject.install(_plan)
-_folder = os.environ.get("TELLER_LAB_FOLDER")  # noqa: TID251  # as above, and the service's children must find it too
+_folder = os.environ.get("TELLER_LAB_FOLDER")  # noqa: TID251  # its only way into another program, whose children must find it too
 if _folder is not None:
     import teller_lab_points
 

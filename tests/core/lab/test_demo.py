@@ -12,12 +12,12 @@ import pytest
 from teller_core.answers import why
 from teller_core.collect.bundle import events
 from teller_core.lab.demo import run_episode
-from teller_core.lab.plan import CAUSES
+from teller_core.lab.plan import FAULTS, NONE, REQUESTS
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 from teller_core.tell.explain import unsupported
 
-GIVE_AWAY = ("teller_lab", "TELLER_LAB", "sitecustomize", "journal", *(name for name in CAUSES if name != "none"))
+GIVE_AWAY = ("teller_lab", "TELLER_LAB", "sitecustomize", "journal", *(name for name in FAULTS if name != NONE))
 
 
 def _text(path: Path) -> str:
@@ -78,7 +78,7 @@ def test_an_episode_is_recorded_whole_its_fault_moved_what_it_struck_and_the_bun
     truth = run_episode(7, "disk_stall", tmp_path, told.append)
     bundle = tmp_path / "bundle"
     rows = [json.loads(line) for line in (bundle / "client.jsonl").read_text().splitlines()]
-    assert len([row for row in rows if row["rid"].startswith("req-")]) == 40
+    assert len([row for row in rows if row["rid"].startswith("req-")]) == REQUESTS
     _check_moved(truth)
     _check_steps(bundle / "cap", rows)
     assert not events(bundle / "cap", "hook_error")

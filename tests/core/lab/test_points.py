@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from teller_core.lab import inside
-from teller_core.lab.faults import INJECT
 from teller_core.lab.injectors import ACTS, POINTS, PULSES
+from teller_core.lab.inside import INJECT
 
 FOREVER = 2**62
 

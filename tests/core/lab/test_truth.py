@@ -7,9 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.data.causes import causes
-from teller_core.lab.faults import Delay
-from teller_core.lab.plan import CAUSES, plan_episode
+from teller_core.lab.outside import Delay
+from teller_core.lab.plan import plan_episode
 from teller_core.lab.truth import find_truth, prefill_delays
 
 MS = 1_000_000
@@ -59,7 +58,7 @@ def test_the_ratio_compares_with_those_nearest_in_length() -> None:
 
 def test_the_long_request_itself_is_not_struck() -> None:
     plan = plan_episode(3, "long_prefill")
-    long = next(iter(plan.long_requests))
+    long = next(iter(plan.others))
     truth = find_truth(plan, [_delay(0, 500)], [_row(long, 0, 900), _row("blocked", 0, 900)])
     assert truth.struck == ["blocked"]
 
@@ -111,7 +110,3 @@ def test_steps_that_carry_a_long_prompt_delay_by_what_they_take_beyond_the_other
 def test_it_is_written_as_json(tmp_path: Path) -> None:
     find_truth(plan_episode(1, "none"), [], []).write(tmp_path / "truth.json")
     assert json.loads((tmp_path / "truth.json").read_text())["fault"] == "none"
-
-
-def test_every_fault_has_a_cause_of_the_taxonomy() -> None:
-    assert {cause for cause in CAUSES.values() if cause is not None} <= causes().keys()
