@@ -26,6 +26,7 @@ from teller_core.context.tpe.guard import Normal, opened  # noqa: E402
 from teller_core.context.tpe.structural import encode  # noqa: E402
 from teller_core.context.tpe.train import learned, samples  # noqa: E402
 from teller_core.context.tpe.vocabulary import Vocabulary  # noqa: E402
+from teller_core.data.capture import Capture  # noqa: E402
 from teller_core.data.table import Int64  # noqa: E402
 from teller_core.data.trace import Layer  # noqa: E402
 from teller_core.data.tree import Tree  # noqa: E402
@@ -70,13 +71,18 @@ def steps_of(folder: Path) -> Iterator[Step]:
             print(f"{folder.name}: left out: {error}")
             continue
         capture = rebuild(read.recording, read.trees, capture_id="study", name=group.name)
-        baselines, ranks = learn(capture, classify(capture.steps, capture.work))
-        width = np.where(baselines.count >= MIN_SPANS, baselines.spread, np.nan)
-        for spans in ranks:
-            mine = np.flatnonzero((capture.work.rank == spans.rank) & (capture.work.row >= 0))
-            for low, high in zip(capture.work.row[mine].tolist(), capture.work.row_stop[mine].tolist(), strict=True):
-                if high - low >= LEAST_ROWS:
-                    yield cut(folder.name, spans, width, low, high)
+        yield from steps_in(folder.name, capture)
+
+
+def steps_in(producer: str, capture: Capture) -> Iterator[Step]:
+    """The steps of ``capture``, which holds its trees."""
+    baselines, ranks = learn(capture, classify(capture.steps, capture.work))
+    width = np.where(baselines.count >= MIN_SPANS, baselines.spread, np.nan)
+    for spans in ranks:
+        mine = np.flatnonzero((capture.work.rank == spans.rank) & (capture.work.row >= 0))
+        for low, high in zip(capture.work.row[mine].tolist(), capture.work.row_stop[mine].tolist(), strict=True):
+            if high - low >= LEAST_ROWS:
+                yield cut(producer, spans, width, low, high)
 
 
 def cut(
@@ -224,10 +230,16 @@ def measured(
     yield METHODS[0], tokens, 0, [(each, alone_in_rule(stream, each)) for each in slow]
     vocabulary = learned(known, size)
     for method, guarded in ((METHODS[1], False), (METHODS[2], True)):
-        masks = [opened(s.tree, s.tree.self_time(), s.normal) if guarded else np.zeros(len(s.tree), bool) for s in test]
-        tokens = sum(len(encode(step.tree, vocabulary, mask).tokens) for step, mask in zip(test, masks, strict=True))
-        seen = [(each, alone(vocabulary, each, guarded)) for each in slow]
-        yield method, tokens, int(sum(mask.sum() for mask in masks)), seen
+        yield method, *encoded(vocabulary, test, slow, guarded)
+
+
+def encoded(
+    vocabulary: Vocabulary, test: Sequence[Step], slow: Sequence[Slow], guarded: bool
+) -> tuple[int, int, list[tuple[Slow, bool]]]:
+    """Tokens for ``test``, how many rows the guard opened there, and which slow operators are seen."""
+    masks = [opened(s.tree, s.tree.self_time(), s.normal) if guarded else np.zeros(len(s.tree), bool) for s in test]
+    tokens = sum(len(encode(step.tree, vocabulary, mask).tokens) for step, mask in zip(test, masks, strict=True))
+    return tokens, int(sum(mask.sum() for mask in masks)), [(each, alone(vocabulary, each, guarded)) for each in slow]
 
 
 COLORS = dict(zip(METHODS, ("#b3541e", "#7a8ba3", "#1f6f5c"), strict=True))
