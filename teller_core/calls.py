@@ -226,7 +226,7 @@ def _counterfactual(add: Callable[..., Parser]) -> None:
     rerun.add_argument("--requests", type=count, metavar="N", help="of each window (default: 24)")
     rerun.add_argument("--starts", type=count, metavar="N", help="of each of the two services (default: 4)")
     lifted = add("lifted", "say what each request of a recorded life would have saved without the fault that struck it")
-    lifted.add_argument("folder", type=path, metavar="LIFE", help="its folder, as lab build or lab run left it")
+    lifted.add_argument("life", type=path, metavar="LIFE", help="the folder that lab run left, or a packed life (.xz)")
     lifted.add_argument("--to", type=path, metavar="FILE", help="write what each request would have saved as JSON here")
 
 

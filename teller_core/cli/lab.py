@@ -6,7 +6,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from teller_core.errors import InputError
 from teller_core.tell.progress import shown_on
 
 if TYPE_CHECKING:
-    from teller_core.lab.blocks import Strike
+    from teller_core.lab.blocks import BlockTruth, Strike
+    from teller_core.lab.effect import Row
     from teller_core.lab.serving import Setup
 
 PACKED = Path("tests/lab")
@@ -148,21 +149,14 @@ def _strike(given: argparse.Namespace) -> "Strike | None":
 
 
 def _lifted(given: argparse.Namespace) -> int:
-    from teller_core.lab.life import truths
-    from teller_core.lab.savings import lifted, rows_of
+    from teller_core.lab.savings import lifted
     from teller_core.lab.telling_savings import lines_of_lifted, report_of_lifted
 
-    folder: Path = given.folder
-    blocks = truths(folder)
-    if not blocks:
-        raise InputError(f"The life {folder.name}", "it has no truth", "Name a folder that lab build or lab run left")
-    rows = {
-        name: row for bundle in {block.bundle for block in blocks} for name, row in rows_of(folder / bundle).items()
-    }
-    found = lifted(blocks, rows)
+    life: Path = given.life
+    found = lifted(*(_packed(life) if life.suffix == ".xz" else _recorded(life)))
     if given.to is not None:
         given.to.write_text(json.dumps([asdict(each) for each in found]) + "\n")
-    report = report_of_lifted(folder.name, found)
+    report = report_of_lifted(life.stem, found)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_lifted(report)))
     return 0
 
@@ -176,6 +170,25 @@ def _leaks(given: argparse.Namespace) -> int:
         verdicts = leaks(given.lives or PACKED, lambda text: shown(text, 0, 0))
     say("\n".join(lines_of(verdicts)))
     return 0
+
+
+def _recorded(life: Path) -> "tuple[Sequence[BlockTruth], Mapping[str, Row]]":
+    from teller_core.lab.life import truths
+    from teller_core.lab.savings import rows_of
+
+    blocks = truths(life)
+    if not blocks:
+        raise InputError(f"The life {life.name}", "it has no truth", "Name a folder that lab build or lab run left")
+    bundles = {block.bundle for block in blocks}
+    return blocks, {name: row for bundle in bundles for name, row in rows_of(life / bundle).items()}
+
+
+def _packed(life: Path) -> "tuple[Sequence[BlockTruth], Mapping[str, Row]]":
+    from teller_core.lab.benchmark.pack import capture_of, read_truth
+    from teller_core.lab.savings import rows_in
+
+    whole = read_truth(life.parent.parent, life.stem)
+    return whole.blocks, rows_in(capture_of(whole, 1))
 
 
 VERBS: Mapping[str, Callable[..., int]] = {"lab": _lab}

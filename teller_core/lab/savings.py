@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from teller_core.data.capture import Capture
+from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
 from teller_core.lab.blocks import HEALTHY, BlockTruth, Window
 from teller_core.lab.effect import Ratio, Row, latency
@@ -66,6 +68,22 @@ def rows_of(bundle: Path) -> Mapping[str, Row]:
         raise InputError(f"The recording {bundle.name}", "it lacks what clients measured", "Record it with teller lab")
     rows: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
     return {row["rid"]: row for row in rows}
+
+
+def rows_in(capture: Capture) -> Mapping[str, Row]:
+    """The same from a capture of the recording, which has it from tier T1 on; requests that no client tells of are not in it."""
+    requests = capture.requests
+    return {
+        name: {
+            "rid": name,
+            "start_ns": int(requests.client_start[at]),
+            "end_ns": int(requests.client_end[at]),
+            "tok_ns": capture.tokens.of(at).tolist(),
+            "err": "failed" if requests.failed[at] else None,
+        }
+        for at, name in enumerate(requests.client_id)
+        if name and requests.client_start[at] != UNKNOWN and requests.client_end[at] != UNKNOWN
+    }
 
 
 def middle(values: Sequence[float]) -> tuple[float, float, float] | None:

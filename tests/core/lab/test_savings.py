@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.cli import main
+from teller_core.data.steps import TokenTimes
+from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
+from teller_core.lab.benchmark import pack
 from teller_core.lab.blocks import HEALTHY, BlockTruth, StrikeTruth, Window
-from teller_core.lab.savings import lifted, middle, rows_of, saved
+from teller_core.lab.savings import lifted, middle, rows_in, rows_of, saved
 
 MS = 1_000_000
 
@@ -139,6 +143,40 @@ def test_the_page_of_a_life_has_a_line_a_fault(tmp_path: Path, capsys: pytest.Ca
     (line,) = json.loads(capsys.readouterr().out)["faults"]
     assert (line["cause"], line["requests"], line["saved"]) == ("host.cpu_starvation", 24, 24)
     assert line["ratio"] == pytest.approx(0.25, rel=0.1)
+
+
+def capture_with(rows: dict[str, Any]) -> Any:
+    """A capture that tells of these requests, and of one that has no client."""
+    given = [*rows.values(), {**row("", 5.0), "start_ns": UNKNOWN}]
+    requests = SimpleNamespace(
+        client_id=[each["rid"] for each in given],
+        client_start=np.array([each["start_ns"] for each in given]),
+        client_end=np.array([each["end_ns"] for each in given]),
+        failed=np.array([each["err"] is not None for each in given]),
+    )
+    offset = np.cumsum([0, *(len(each["tok_ns"]) for each in given)])
+    tokens = TokenTimes(offset, np.concatenate([each["tok_ns"] for each in given]))
+    return SimpleNamespace(requests=requests, tokens=tokens)
+
+
+def test_a_packed_life_says_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: dict[str, Any] = {}
+    blocks = [block(rows, 4.0, 0.05)]
+    rows["0003"]["err"] = "gone"
+    assert lifted(blocks, rows_in(capture_with(rows))) == lifted(blocks, rows)
+    asked: list[tuple[Path, str]] = []
+
+    def read_truth(folder: Path, name: str) -> Any:
+        asked.append((folder, name))
+        return SimpleNamespace(blocks=blocks)
+
+    monkeypatch.setattr(pack, "read_truth", read_truth)
+    monkeypatch.setattr(pack, "capture_of", lambda life, tier: capture_with(rows))
+    assert main(["lab", "lifted", str(tmp_path / "lives" / "0a1b.xz"), "--json"]) == 0
+    assert asked == [(tmp_path, "0a1b")]
+    assert json.loads(capsys.readouterr().out)["life"] == "0a1b"
 
 
 def test_what_is_no_life_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
