@@ -173,7 +173,8 @@ def _saving(finding: Finding) -> str:
     if finding.saving_ms is None:
         return f"No saving is claimed: {finding.saving_assumes}"
     low, high = milliseconds(finding.saving_low_ms), milliseconds(finding.saving_high_ms)
-    return f"It would have ended {milliseconds(finding.saving_ms)} sooner ({low} to {high}): {finding.saving_assumes}"
+    between = f" ({low} to {high})" if low != high else ""
+    return f"It would have ended {milliseconds(finding.saving_ms)} sooner{between}: {finding.saving_assumes}"
 
 
 def _of(value: float, unit: str) -> str:

@@ -84,7 +84,7 @@ def step_savings(view: Scene, clue: Clue) -> StepSavings:
         why = [one for _, one in each if isinstance(one, str)]
         return _nothing(max(set(why), key=why.count))
     low, middle, high, removed = np.array(list(found.values()), dtype=np.int64).T
-    assumes = f"{SAME_SCHEDULE}; of its {len(own)} steps {len(found)} were re-timed with this at its normal time"
+    assumes = f"{SAME_SCHEDULE}; re-timed: {len(found)} of its {len(own)} steps, with what it took there as usual"
     return StepSavings(np.array(list(found), dtype=np.int32), low, middle, high, removed, assumes)
 
 
