@@ -1,6 +1,6 @@
 """Ours as it answers people: numbers and rules; and each of the two without the other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,12 @@ from teller_core.data.report import WhyReport
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, take
 from teller_core.judge.anatomy import suspects
 from teller_core.judge.around import SLOW, slowdown
-from teller_core.judge.diagnose import diagnose_all
 from teller_core.judge.rules_comm import kept
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, nothing
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
+from teller_core.pipeline import STAGES
 
 
 def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -> None:
@@ -26,7 +26,7 @@ def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -
 def judge(fitted: Any, seen: Seen) -> Judged:
     """All that an import of the capture and ``why`` of each request would say."""
     numbers = seen.assessment
-    answered = _answered(nothing(seen.capture), diagnose_all(seen.capture, numbers))
+    answered = _answered(nothing(seen.capture), STAGES.diagnose(seen.capture, numbers))
     return replace(
         answered,
         step_score=slowdown(seen.case),
@@ -38,7 +38,7 @@ def judge(fitted: Any, seen: Seen) -> Judged:
 
 def _without_numbers(fitted: Any, seen: Seen) -> Judged:
     """The rules on a capture of which no expectation is known and no span is suspected."""
-    return _answered(nothing(seen.capture), diagnose_all(seen.capture, bare(seen.assessment)))
+    return _answered(nothing(seen.capture), STAGES.diagnose(seen.capture, bare(seen.assessment)))
 
 
 def bare(numbers: Assessment) -> Assessment:
@@ -56,7 +56,8 @@ def bare(numbers: Assessment) -> Assessment:
     )
 
 
-def _answered(empty: Judged, reports: Sequence[WhyReport]) -> Judged:
+def _answered(empty: Judged, given: Iterable[WhyReport]) -> Judged:
+    reports = list(given)
     return replace(
         empty,
         causes=[[Claim(finding.cause, finding.confidence) for finding in report.findings] for report in reports],
