@@ -46,6 +46,10 @@ class Finding(Model):
     saving_low_ms: float | None
     saving_high_ms: float | None
     saving_assumes: str = Field(description="what the saving takes for granted, or why there is none")
+    rescheduled_ms: float | None = Field(default=None, description="the saving, had the engine batched anew")
+    rescheduled_low_ms: float | None = None
+    rescheduled_high_ms: float | None = None
+    rescheduled_assumes: str = Field(default="", description="what that takes for granted, or why it is null")
     evidence: list[EvidenceItem]
     fix: str
     against: list[str] = Field(description="look-alikes that were considered, and what speaks against them")

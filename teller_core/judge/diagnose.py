@@ -18,6 +18,7 @@ from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
 from teller_core.judge.replay.steps import StepSavings, step_savings
+from teller_core.judge.reschedule.findings import Anew, anew
 from teller_core.judge.rules import AS_MUCH, OF_STEPS, RULES, SAYS_WHY
 from teller_core.judge.scene import Scene, scene
 from teller_core.judge.side_by_side import side_by_side
@@ -149,6 +150,7 @@ class _Saved(NamedTuple):
     low: float | None
     high: float | None
     assumes: str
+    anew: Anew
 
 
 def _by_saving(view: Scene, clues: list[Clue], earlier: WhyReport | None) -> list[tuple[Clue, _Saved]]:
@@ -169,11 +171,13 @@ def _by_saving(view: Scene, clues: list[Clue], earlier: WhyReport | None) -> lis
 def _saved(view: Scene, clue: Clue, found: StepSavings, earlier: WhyReport | None) -> _Saved:
     if len(found.step):
         middle, low, high = (ms(float(one.sum())) for one in (found.middle, found.low, found.high))
-        return _Saved(middle, low, high, found.assumes)
+        new = anew(view.case, view.life.request, view.metric, step=found.step, low=found.low, high=found.high)
+        return _Saved(middle, low, high, found.assumes, new)
     for said in earlier.findings if earlier is not None and view.metric in ("e2e", "slo") else ():
         if said.cause == clue.cause:
-            return _Saved(said.saving_ms, said.saving_low_ms, said.saving_high_ms, said.saving_assumes)
-    return _Saved(None, None, None, found.assumes)
+            new = Anew(said.rescheduled_ms, said.rescheduled_low_ms, said.rescheduled_high_ms, said.rescheduled_assumes)
+            return _Saved(said.saving_ms, said.saving_low_ms, said.saving_high_ms, said.saving_assumes, new)
+    return _Saved(None, None, None, found.assumes, Anew(None, None, None, ""))
 
 
 def _says_why(better: Clue, clue: Clue) -> bool:
@@ -217,6 +221,10 @@ def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: _Saved) -> F
         saving_low_ms=saved.low,
         saving_high_ms=saved.high,
         saving_assumes=saved.assumes,
+        rescheduled_ms=saved.anew.middle,
+        rescheduled_low_ms=saved.anew.low,
+        rescheduled_high_ms=saved.anew.high,
+        rescheduled_assumes=saved.anew.assumes,
         evidence=clue.evidence,
         fix=about.fix,
         against=against(view, clue.cause, clue.ns),

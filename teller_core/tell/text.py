@@ -161,12 +161,22 @@ def _finding(number: int, finding: Finding, style: Style) -> list[str]:
         *map(style.head, wrap(finding.title, style, f"{number}. ")),
         *wrap(f"{finding.cause}, confidence {finding.confidence:.2f}, {', '.join(filter(None, where))}", style, "   "),
         *wrap(_saving(finding), style, "   "),
+        *wrap(_rescheduled(finding), style, "   "),
     ]
     for item in finding.evidence:
         lines += wrap(_evidence(item), style, "   - ")
     for text in finding.against:
         lines += wrap(text, style, "   not ", "       ")
     return [*lines, *wrap(finding.fix, style, "   Fix: ")] if finding.fix else lines
+
+
+def _rescheduled(finding: Finding) -> str:
+    """The saving with new batches; nothing where no saving is claimed anyway."""
+    if finding.rescheduled_ms is None:
+        why = finding.rescheduled_assumes
+        return f"With batches made anew no saving is claimed: {why}" if why and finding.saving_ms is not None else ""
+    low, high = milliseconds(finding.rescheduled_low_ms), milliseconds(finding.rescheduled_high_ms)
+    return f"With batches made anew {milliseconds(finding.rescheduled_ms)} sooner ({low} to {high})."
 
 
 def _saving(finding: Finding) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 from teller_core.data.table import Float64, Int64, Mask
 from teller_core.judge.reschedule.batches import Batches
 from teller_core.judge.reschedule.costs import features, took
-from teller_core.judge.reschedule.simulate import NEAR, Background, Setting
+from teller_core.judge.reschedule.simulate import MOST_TIMES, NEAR, Background, Setting
 
 LEAST_NS = 1_000
 """What no saving takes from a step: it is computed after all."""
@@ -57,11 +57,13 @@ def background(setting: Setting, saved: Int64 | None = None) -> Background:
     recorded = ran.decided - ready(setting)
     nothing = np.zeros(len(recorded), dtype=np.int64)
     taken, turnaround = without(setting, recorded, nothing if saved is None else saved)
-    usual = setting.costs.predict(features(ran))
+    usual = np.maximum(setting.costs.predict(features(ran)), 1.0)
+    level = np.minimum(taken / usual, MOST_TIMES)
     quick = int(np.median(recorded)) if len(recorded) else 0
     cycle = float(np.median(np.diff(ran.ended))) if len(ran.ended) > 1 else 0.0
     return Background(
-        level=np.log(taken / np.maximum(usual, 1.0)),
+        level=np.log(level),
+        extra=taken - usual * level,
         ready=ran.decided - recorded,
         turnaround=turnaround,
         usual=quick,

@@ -31,13 +31,16 @@ class Weights(NamedTuple):
 
 
 def weights(setting: Setting) -> Weights:
-    """What each request added to each step, by the costs learned here and by how much longer the step took than they predict."""
+    """What each request added to each step, by the costs learned here and how much longer it took than these predict. A stall
+    is nobody's: its time is of the whole step alone.
+    """
     ran = setting.ran
     added = _work(ran, setting.costs)
-    factor = np.exp(background(setting).level + setting.costs.shift[_phases(ran)])
-    members = np.diff(ran.row)
-    each = setting.costs.cost[0] / np.maximum(members, 1)
-    return Weights(added * factor[ran.at], (added + each[ran.at]) * factor[ran.at])
+    met = background(setting)
+    factor = np.exp(met.level + setting.costs.shift[_phases(ran)])
+    members = np.maximum(np.diff(ran.row), 1)
+    each = (setting.costs.cost[0] * factor + met.extra) / members
+    return Weights(added * factor[ran.at], added * factor[ran.at] + each[ran.at])
 
 
 def slowed_by(setting: Setting, weighed: Weights, request: int) -> list[Neighbor]:

@@ -15,6 +15,9 @@ from teller_core.judge.reschedule.snapshot import snapshot, units
 
 MOST_STEPS = 20_000
 """A simulation ends after so many steps, whatever it was to reach."""
+MOST_TIMES = 2.0
+"""What makes a step longer than this many times its work's prediction is taken for a stall, which adds time to any step alike.
+"""
 NEAR = 2.0
 """A decision between two recorded steps meets what the second one met if they are at most so many usual steps apart."""
 
@@ -31,13 +34,15 @@ class Setting:
 
 @dataclass(frozen=True)
 class Background:
-    """What steps met besides their work, by recorded step: ``level`` float64: log of what it took over what its work predicts;
+    """What steps met besides their work, by recorded step: ``level`` float64: log of how many times longer than its
+    work predicts it took, MOST_TIMES at most; ``extra`` float64 ns: what it took beyond that;
     int64 ns ``ready``, when it could have been decided on, and ``turnaround`` from then on. ``usual`` ns: a turnaround where
     nothing was recorded; ``near`` ns: see NEAR. What disturbs steps is tied to the time of its recording, not to a step's
     number.
     """
 
     level: Float64
+    extra: Float64
     ready: Int64
     turnaround: Int64
     usual: int
@@ -64,13 +69,16 @@ class Run:
 def quiet(setting: Setting, usual: int) -> Background:
     """A background in which every step takes what its work predicts."""
     count = len(setting.ran.step)
-    return Background(np.zeros(count), setting.ran.decided, np.full(count, usual, dtype=np.int64), usual, 0)
+    return Background(
+        np.zeros(count), np.zeros(count), setting.ran.decided, np.full(count, usual, dtype=np.int64), usual, 0
+    )
 
 
 @dataclass(slots=True)
 class _Engine:
     """A simulation under way: who is in the ``queue``; who is still ``coming``, in order, and how many of them ``came``; the
-    ``ends`` of the steps so far; ``last`` of these by request that has nothing left to compute; ns when it ``decided`` last.
+    ``ends`` of the steps so far; ``last`` of these by request that has nothing left to compute; ns when it ``decided`` last;
+    ``met``: the last recorded step whose disturbance it met.
     """
 
     setting: Setting
@@ -80,6 +88,7 @@ class _Engine:
     ends: list[int]
     last: dict[int, int]
     decided: int
+    met: int
 
     def arrival(self) -> int | None:
         """ns when the next request is seen, None where none is coming."""
@@ -133,7 +142,7 @@ def run(
             engine.decided = max(min(later), now + 1)
             continue
         begin = max(now, engine.ends[-1]) if engine.ends else now
-        end = begin + max(round(setting.costs.of(batch) * _factor(setting.ran, background, now)), 1)
+        end = begin + _takes(engine, background, now, setting.costs.of(batch))
         answered, ended = computed(engine.queue, batch)
         engine.ends.append(end)
         engine.last.update(dict.fromkeys(ended, end))
@@ -160,6 +169,7 @@ def _begin(setting: Setting, start: int) -> _Engine:
         ends=ran.ended[max(start - setting.limits.depth, 0) : start].tolist(),
         last=done,
         decided=int(ran.decided[start - 1]) if start else int(came.time[new].min()) if len(new) else 0,
+        met=start - 1,
     )
 
 
@@ -191,13 +201,17 @@ def _turnaround(background: Background, ready: int) -> int:
     return int(background.turnaround[step])
 
 
-def _factor(ran: Batches, background: Background, now: int) -> float:
-    """How many times longer than its work predicts a step takes that is decided on at ``now``."""
+def _takes(engine: _Engine, background: Background, now: int, usual: float) -> int:
+    """ns that a step of ``usual`` ns takes that is decided on at ``now``: it meets what the recorded step of that time met. That
+    strikes once: the next simulated step meets what the next recorded one met, if that is near, else none of its stall.
+    """
+    ran = engine.setting.ran
     step = int(np.searchsorted(ran.decided, now, "right")) - 1
-    if step < 0:
-        return 1.0
-    if now > int(ran.ended[step]):
-        step += 1
-        if step >= len(ran.decided) or int(ran.decided[step]) - now > background.near:
-            return 1.0
-    return float(np.exp(background.level[step]))
+    step += int(step < 0 or now > int(ran.ended[step]))
+    first = max(step, engine.met + 1)
+    if first < len(ran.decided) and int(ran.decided[first]) - now <= background.near:
+        engine.met = first
+        return max(round(usual * float(np.exp(background.level[first])) + float(background.extra[first])), 1)
+    if step < len(ran.decided) and int(ran.decided[step]) - now <= background.near:
+        usual *= float(np.exp(background.level[step]))
+    return max(round(usual), 1)

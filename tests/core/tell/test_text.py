@@ -57,6 +57,21 @@ def test_a_verdict_without_a_cause_is_a_page_too(samples: Any, verdict: str) -> 
     assert "teller slice request 42" in shown
 
 
+def test_a_saving_with_new_batches_stands_below_the_one_with_the_same(samples: Any) -> None:
+    one = samples.finding()
+    anew = {
+        "rescheduled_ms": 500.0,
+        "rescheduled_low_ms": 400.0,
+        "rescheduled_high_ms": 600.0,
+        "rescheduled_assumes": "x",
+    }
+    told = page(samples.verdict(findings=[one.model_copy(update=anew)]), PLAIN)
+    assert "With batches made anew 500.0 ms sooner (400.0 ms to 600.0 ms)." in told
+    silent = page(samples.verdict(findings=[one.model_copy(update={"rescheduled_assumes": "no arrivals"})]), PLAIN)
+    assert "With batches made anew no saving is claimed: no arrivals" in silent
+    assert "made anew" not in page(samples.verdict(findings=[one]), PLAIN)
+
+
 def test_a_saving_that_is_not_claimed_says_why(samples: Any) -> None:
     finding = samples.finding().model_copy(update={"saving_ms": None, "saving_assumes": "no graph was recorded"})
     assert "No saving is claimed: no graph was recorded" in page(samples.verdict(findings=[finding]), PLAIN)

@@ -56,3 +56,14 @@ def test_a_simulation_that_nobody_is_left_in_ends() -> None:
     made = setting(served(crowd(2, 10), Engine()))
     last = len(made.ran.step) - 1
     assert run(made, background(made), last, [999]).steps
+
+
+def test_a_stall_strikes_once_where_steps_come_a_little_sooner() -> None:
+    happened = served([Ask(0, 30, 60)], Engine(), lambda now: 80 * MS if 60 * MS <= now < 64 * MS else 0)
+    made = setting(happened)
+    (stalled,) = np.flatnonzero(took(made.ran) > 80 * MS).tolist()
+    saved = np.zeros(len(made.ran.step), dtype=np.int64)
+    saved[stalled - 3] = MS
+    found = run(made, background(made, saved), 0, [0])
+    assert sum(step.ended - step.decided > 40 * MS for step in found.steps) == 1
+    assert happened.done[0] - found.ended[0] == pytest.approx(MS, abs=50_000)
