@@ -14,6 +14,11 @@ from teller_core.lab.outside import Delay, Process
 from teller_core.lab.serving import Live
 
 LEAD_S = 0.25
+"""After a process inside was asked to do something: by then it has read it."""
+READY_S = 1.25
+"""From when a window is asked for until it begins, whatever is done in it: what takes long to prepare, as garbage does, would be
+told by when its windows begin.
+"""
 LOOK_S = 0.02
 TOLD_S = 30.0
 PRESSURE = Path("/proc/pressure/cpu")
@@ -21,7 +26,7 @@ PRESSURE = Path("/proc/pressure/cpu")
 
 @dataclass
 class Struck:
-    """``begin``, ``end``: Unix ns, as the injector itself told them. ``noise``: what the machine did meanwhile, in ns."""
+    """``begin``, ``end``: Unix ns; what is done is done all the while. ``noise``: what the machine did meanwhile, in ns."""
 
     begin: int = 0
     end: int = 0
@@ -40,18 +45,18 @@ def check(one: Injector, live: Live) -> None:
 def struck(one: Injector | None, knobs: Mapping[str, float], live: Live) -> Generator[Struck]:
     """Do to ``live`` what ``one`` does, until this ends; None: nothing, in the same way. What is yielded is whole afterwards."""
     found = Struck()
-    if one is None or one.where != "inside":
-        time.sleep(LEAD_S)
+    ready = time.monotonic() + READY_S
     watched = [process.task for process in (live.workers if one is None else _targets(one, live))]
     with ExitStack() as stack, outside.waits_of(watched) as waits:
         if one is not None and one.where in ("outside", "link"):
             stack.enter_context(_outside(one, knobs, live, found))
         if one is not None and one.where == "inside":
             stack.enter_context(_inside(one, knobs, live, found))
+        time.sleep(max(0.0, ready - time.monotonic()))
         begin, before = time.time_ns(), _counters(live)
         yield found
         end, after = time.time_ns(), _counters(live)
-    found.begin, found.end = found.begin or begin, found.end or end
+    found.begin, found.end = begin, end
     found.noise = {name: _difference(before[name], after[name]) for name in before}
     if one is not None and (one.act in ("burn", "stream", "quota", "threads")):
         found.delays = list(waits)
@@ -83,9 +88,7 @@ def _outside(one: Injector, knobs: Mapping[str, float], live: Live, found: Struc
                 stack.enter_context(live.link.during(Conditions(**knobs)))
             case _:
                 delays = stack.enter_context(outside.freeze(pids, knobs))
-        found.begin = time.time_ns()
         yield
-        found.end = time.time_ns()
     found.delays = delays
 
 
@@ -111,9 +114,9 @@ def _inside(one: Injector, knobs: Mapping[str, float], live: Live, found: Struck
     finally:
         inside.ask(live.folder, {**what, "until": time.time_ns()})
     said = _wait_for(live, lambda said: all(len(said.off.get(pid, ())) > count for pid, count in times.items()))
-    found.begin = min(said.on[pid][count] for pid, count in times.items())
-    found.end = max(said.off[pid][count] for pid, count in times.items())
-    did = [each for pid in times for each in said.delays.get(pid, ()) if found.begin <= each.start <= found.end]
+    begin = min(said.on[pid][count] for pid, count in times.items())
+    end = max(said.off[pid][count] for pid, count in times.items())
+    did = [each for pid in times for each in said.delays.get(pid, ()) if begin <= each.start <= end]
     found.delays = outside.together(did)
     inside.ask(live.folder, {})
 

@@ -93,7 +93,8 @@ def test_who_waits_while_the_engine_passes_requests_over_asked_for_something_tha
     received = np.where(late, queued - MS, requests.received)
     sent = np.where(late, received - MS, requests.client_start)
     at = int(requests.scheduled[STRUCK])
-    told = Readings(["deferred"] * 2, ["engine=0"] * 2, *[np.array([at - 100 * MS, at])] * 2, np.array([counted, 0.0]))
+    read = np.array([at - 100 * MS, at])
+    told = Readings(["deferred"] * 2, ["engine=0"] * 2, read, read, np.array([counted, 0.0]))
     moved = replace(requests, client_start=sent, received=received, queued=queued)
     report = judge(prepare(replace(made, requests=moved, readings=told), numbers), STRUCK)
     assert ("scheduler.grammar" in named(report)) == expected

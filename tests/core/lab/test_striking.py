@@ -52,6 +52,7 @@ class Wire:
 @pytest.fixture
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Live:
     monkeypatch.setattr(striking, "LEAD_S", 0.0)
+    monkeypatch.setattr(striking, "READY_S", 0.0)
     service: Any = SimpleNamespace(process=SimpleNamespace(poll=lambda: None))
     processes = {role: Process(pid, pid) for role, pid in PIDS.items()}
     groups: Any = Groups()
@@ -85,6 +86,19 @@ def test_the_link_does_it_during_the_window_alone(live: Live) -> None:
     assert len(live.link.asked) == 2
 
 
+@pytest.mark.parametrize("fault", [None, "cpu_colocation", "link_delay"])
+def test_a_window_begins_as_long_after_it_was_asked_for_whatever_is_done_in_it(
+    live: Live, monkeypatch: pytest.MonkeyPatch, fault: str | None
+) -> None:
+    monkeypatch.setattr(striking, "READY_S", 0.3)
+    one = None if fault is None else injector(fault)
+    knobs = {} if one is None else {name: ranges["clear"][0] for name, ranges in one.knobs.items()}
+    asked = time.time_ns()
+    with struck(one, knobs, live) as what:
+        pass
+    assert 300_000_000 <= what.begin - asked < 1_000_000_000
+
+
 @pytest.mark.parametrize(("fault", "pids"), [("late_rank", [14]), ("host_stall", [13, 14])])
 def test_whoever_is_struck_inside_is_waited_for_and_his_words_are_the_truth(
     live: Live, fault: str, pids: list[int]
@@ -109,11 +123,12 @@ def test_whoever_is_struck_inside_is_waited_for_and_his_words_are_the_truth(
     inside.ask(live.folder, {})
     answering = threading.Thread(target=answer)
     answering.start()
+    before = time.time_ns()
     with struck(injector(fault), {"ms": 1.0}, live) as what:
         pass
     answering.join()
     assert asked[0]["rank"] == injector(fault).rank
-    assert (what.begin, what.end) == (100 + pids[0], 200)
+    assert before <= what.begin <= what.end
     assert what.delays == [(110 + pids[0], 130 + pids[-1], 20 + pids[-1] - pids[0])]
 
 
