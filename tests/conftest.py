@@ -1,5 +1,6 @@
 """A pipeline that answers from memory, for the tests of what speaks: the command line and the MCP server."""
 
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -31,6 +32,9 @@ from teller_core.data.report import (
 )
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""What a shell runs in the background ignores Ctrl-C, and so would all that is started here and shall end by it."""
 
 _ANY_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """How long examples take says how busy the machine is, not whether the code is right."""
