@@ -1,7 +1,8 @@
 """From the rows of some ranks to one set of rows that depend on one another: within each rank, and where ranks meet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,12 @@ from teller_core.data.linked import Calls, Linked, Met, StepSpans, Stops
 from teller_core.data.replays import captured_rows
 from teller_core.data.table import Int32, Int64, Mask, UInt8, take
 from teller_core.data.trace import Layer
+from teller_core.data.tree import Tree
 
 STOPS = ("gc", "stop_signal", "profiler_stop")
 """Pauses in which no thread of the process runs the program. A thread that woke late says nothing about the others."""
+Rows = Callable[[int, int, int], Tree | None]
+"""The rows of a rank from one to another, None where it has none."""
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -44,18 +48,26 @@ def linked(
     return _handed_over(whole)
 
 
-def step_linked(capture: Capture, step: int) -> Linked | None:
-    """The rows of a step on all its ranks, linked (see :func:`clear`); None where no profile has any."""
-    work = capture.work
+def step_linked(capture: Capture, step: int, rows: Rows | None = None) -> Linked | None:
+    """The rows of a step on all its ranks, linked (see :func:`clear`); None where no profile has any.
+
+    ``rows``: the part of a rank's tree from one row to another, where the capture itself has no trees with it.
+    """
+    work, part = capture.work, rows or partial(_part, capture)
     parts: list[StepSpans] = []
     low, high = np.searchsorted(work.step, [step, step + 1]).tolist()
     for k in range(low, high):
         rank, begin, end = int(work.rank[k]), int(work.row[k]), int(work.row_stop[k])
-        tree = capture.ranks[rank].tree
-        if tree is not None and begin >= 0:
-            parts.append(StepSpans(rank, begin, tree.part(begin, end), capture.ranks[rank].shift))
+        tree = part(rank, begin, end) if begin >= 0 else None
+        if tree is not None:
+            parts.append(StepSpans(rank, begin, tree, capture.ranks[rank].shift))
     met = Met(take(capture.collectives, capture.collectives.step == step), capture.meetings)
     return linked(clear(parts, capture.ranks), met, capture.pauses, capture.ranks) if parts else None
+
+
+def _part(capture: Capture, rank: int, low: int, high: int) -> Tree | None:
+    tree = capture.ranks[rank].tree
+    return None if tree is None else tree.part(low, high)
 
 
 def capture_linked(capture: Capture) -> Linked | None:

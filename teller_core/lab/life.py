@@ -216,11 +216,9 @@ def sent(
     strike: Strike | None, asks: Sequence[load.Ask], chance: random.Random
 ) -> tuple[Sequence[load.Ask], Sequence[load.Ask]]:
     """(the ordinary requests, those of others) of a window with ``strike``, where ``asks`` are sent in a healthy one."""
-    return (
-        changed(asks, None, {}, chance)
-        if strike is None
-        else changed(asks, injector(strike.fault), strike.knobs, chance)
-    )
+    if strike is None:
+        return changed(asks, None, {}, chance)
+    return changed(asks, injector(strike.fault), strike.knobs, chance)
 
 
 def run_window(

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-from teller_core.context.linking import clear, linked
+from teller_core.context.linking import step_linked
 from teller_core.data.capture import Capture
-from teller_core.data.linked import Linked, Met, StepSpans
-from teller_core.data.table import Int64, take
+from teller_core.data.linked import Linked
+from teller_core.data.table import Int64
 from teller_core.errors import InputError, UnknownName
 from teller_core.judge.replay import Network, network, saving
 from teller_core.judge.replay.network import unclaimed
@@ -54,7 +55,8 @@ def replayed(store: Store, tables: Capture, said: Sequence[Supposed], own: Int64
     found = Replayed()
     seen: set[str] = set(spans)
     for step in sorted(steps, key=lambda step: (-int(took[step]), step)):
-        rows = _linked(store, tables, step) if len(found.saved) + len(found.silent) < MOST_STEPS else None
+        few = len(found.saved) + len(found.silent) < MOST_STEPS
+        rows = step_linked(tables, step, partial(store.tree_rows, tables.id)) if few else None
         if rows is None:
             found.left_out += 1
             continue
@@ -103,17 +105,6 @@ def _place(store: Store, tables: Capture, handle: str) -> tuple[int, int, int]:
 
 def _profiled(tables: Capture, steps: Int64) -> list[int]:
     return np.unique(tables.work.step[(tables.work.row >= 0) & np.isin(tables.work.step, steps)]).tolist()
-
-
-def _linked(store: Store, tables: Capture, step: int) -> Linked:
-    """The rows of a step on all its ranks, with what they waited for."""
-    work = tables.work
-    parts: list[StepSpans] = []
-    for at in np.flatnonzero((work.step == step) & (work.row >= 0)).tolist():
-        rank, low, high = int(work.rank[at]), int(work.row[at]), int(work.row_stop[at])
-        parts.append(StepSpans(rank, low, store.tree_rows(tables.id, rank, low, high), tables.ranks[rank].shift))
-    met = Met(take(tables.collectives, tables.collectives.step == step), tables.meetings)
-    return linked(clear(parts, tables.ranks), met, tables.pauses, tables.ranks)
 
 
 def _rows(rows: Linked, one: Supposed, spans: dict[str, tuple[int, int, int]], step: int) -> list[int]:

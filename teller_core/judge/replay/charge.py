@@ -6,7 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from teller_core.data.table import Int32, Int64, UInt8
+from teller_core.data.table import Int32, Int64, Mask, UInt8
 from teller_core.judge.replay.chains import NOBODY
 from teller_core.judge.replay.network import Network
 
@@ -89,11 +89,7 @@ def charged(graph: Network, low: int | None = None, high: int | None = None, lea
     """
     moment, since, until = _waits(graph)
     owner = graph.owner[moment]
-    keep = until - since >= least
-    if low is not None:
-        keep &= until >= low
-    if high is not None:
-        keep &= until < high
+    keep = _asked(since, until, (low, high), least)
     moment, since, until = moment[keep], since[keep], until[keep]
     sources = [_cause(graph, m) for m in moment.tolist()]
     return _charges(graph, sources, owner[keep], (since, until))
@@ -106,14 +102,20 @@ def idled(graph: Network, low: int | None = None, high: int | None = None, least
     order, near = _on_streams(graph)
     row, since = order[near + 1], graph.linked.end[order[near]]
     until = graph.linked.start[row]
-    keep = until - since >= least
+    keep = _asked(since, until, (low, high), least)
+    row, since, until = row[keep], since[keep], until[keep]
+    sort = np.argsort(until, kind="stable")
+    return _charges(graph, row[sort].tolist(), row[sort], (since[sort], until[sort]))
+
+
+def _asked(since: Int64, until: Int64, ended: tuple[int | None, int | None], least: int) -> Mask:
+    """bool: waits of ``least`` ns and more that ended from the first time of ``ended`` on and before the second, None for any."""
+    keep, (low, high) = until - since >= least, ended
     if low is not None:
         keep &= until >= low
     if high is not None:
         keep &= until < high
-    row, since, until = row[keep], since[keep], until[keep]
-    sort = np.argsort(until, kind="stable")
-    return _charges(graph, row[sort].tolist(), row[sort], (since[sort], until[sort]))
+    return keep
 
 
 def _on_streams(graph: Network) -> tuple[Int64, Int64]:

@@ -70,9 +70,9 @@ def _scaled(graph: Network, way: Way, durations: Int64) -> Int64:
     owner = graph.owner[moment]
     mine, was, now = way.own[moment], way.owned[owner], durations[owner]
     alone = mine == was
-    ratio = now / np.maximum(was, 1)
-    own = way.own.copy()
-    own[moment] = np.where(alone, now, np.ceil(mine * ratio)).astype(np.int64)
+    own, shared = way.own.copy(), ~alone & (was > 0)
+    own[moment[alone]] = now[alone]
+    own[moment[shared]] = stretched(mine[shared], now[shared], was[shared])
     nothing = was == 0  # what took no time has no stretch to grow: it takes it before its last moment
     if nothing.any():
         own[moment[nothing]] = 0
@@ -82,6 +82,14 @@ def _scaled(graph: Network, way: Way, durations: Int64) -> Int64:
         }
         own[list(last.values())] = durations[list(last)]
     return own
+
+
+def stretched(part: Int64, now: Int64, was: Int64) -> Int64:
+    """int64 ns: ``part`` of ``was`` where all of it takes ``now``, rounded up. Exact, in Python's own integers: a product of two
+    times of some seconds does not fit into int64.
+    """
+    rows = zip(part.tolist(), now.tolist(), was.tolist(), strict=True)
+    return np.array([-(-mine * new // old) for mine, new, old in rows], dtype=np.int64)
 
 
 def _rows(graph: Network, moments: Int64) -> Retimed:

@@ -5,6 +5,7 @@ import numpy as np
 from teller_core.data.graph import Kind
 from teller_core.data.table import Int64
 from teller_core.judge.replay.network import Network
+from teller_core.judge.replay.retime import stretched
 
 
 def taking(graph: Network, row: int, ns: int) -> tuple[Int64, Int64]:
@@ -20,7 +21,7 @@ def taking(graph: Network, row: int, ns: int) -> tuple[Int64, Int64]:
     total = int(own.sum())
     if total == 0:
         return owners[:1], np.full(1, ns, dtype=np.int64)
-    return owners, np.round(own * (ns / total)).astype(np.int64)
+    return owners, stretched(own, np.full_like(own, ns), np.full_like(own, total))
 
 
 def _owners(graph: Network, row: int) -> Int64:

@@ -81,6 +81,7 @@ def test_all_processes_that_are_named_stand_still_together(victim: int) -> None:
             stopped = lambda pid: Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "T"  # noqa: E731
             until(lambda: stopped(victim) and stopped(other.pid))
         until(lambda: not stopped(victim) and not stopped(other.pid))
+        assert other.poll() is None
         other.kill()
 
 
