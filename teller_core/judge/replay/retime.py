@@ -85,9 +85,11 @@ def _scaled(graph: Network, way: Way, durations: Int64) -> Int64:
 
 
 def stretched(part: Int64, now: Int64, was: Int64) -> Int64:
-    """int64 ns: ``part`` of ``was`` where all of it takes ``now``, rounded up. Exact, in Python's own integers: a product of two
-    times of some seconds does not fit into int64.
+    """int64 ns: ``part`` of ``was`` where all of it takes ``now``, rounded up. Exact: where a product of two times, as of some
+    seconds, does not fit into int64, in Python's own integers.
     """
+    if not len(part) or int(part.max()) * int(now.max()) < 2**63:
+        return -(-part * now // was)
     rows = zip(part.tolist(), now.tolist(), was.tolist(), strict=True)
     return np.array([-(-mine * new // old) for mine, new, old in rows], dtype=np.int64)
 

@@ -19,7 +19,7 @@ NO_CLAIM = "no replay was made: what a cause took is not what its end would save
 NO_PROFILE = "no profile overlaps its steps: replay has nothing to re-time"
 ELSEWHERE = "it delays the request outside the steps that replay re-times"
 TOO_LONG = "its steps are too long to be replayed for every answer"
-SAME_SCHEDULE = "same_schedule: the batches stay as they were"
+OWN_STEPS = "own_steps: its own steps are shorter, all else stays as it was"
 MOST_STEPS = 64
 """Steps of a request that are re-timed for a cause, those that took longest over what was expected."""
 MOST_ROWS = 10_000_000
@@ -84,7 +84,7 @@ def step_savings(view: Scene, clue: Clue) -> StepSavings:
         why = [one for _, one in each if isinstance(one, str)]
         return _nothing(max(set(why), key=why.count))
     low, middle, high, removed = np.array(list(found.values()), dtype=np.int64).T
-    assumes = f"{SAME_SCHEDULE}; re-timed: {len(found)} of its {len(own)} steps, with what it took there as usual"
+    assumes = f"{OWN_STEPS}; re-timed: {len(found)} of its {len(own)} steps, with what it took there as usual"
     return StepSavings(np.array(list(found), dtype=np.int32), low, middle, high, removed, assumes)
 
 
