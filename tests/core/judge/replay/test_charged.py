@@ -63,7 +63,7 @@ def name(linked: Linked, pauses: Pauses, whose: int, of: int) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_each_wait_is_charged_to_who_was_late(case: Path) -> None:
-    text = (case / "input.txt").read_text("utf-8")
+    text = (case / "case.txt").read_text("utf-8")
     programs = read(text)
     linked, _, pauses = recorded(run(programs, {}, [MS] * len(programs)))
     graph = network(linked)
@@ -75,7 +75,7 @@ def test_each_wait_is_charged_to_who_was_late(case: Path) -> None:
 
 def test_the_pairs_that_a_case_tells_apart_are_of_the_taxonomy() -> None:
     for case in CASES:
-        pair = (case / "input.txt").read_text("utf-8").splitlines()[0].removeprefix("# ").split(", ")
+        pair = (case / "case.txt").read_text("utf-8").splitlines()[0].removeprefix("# ").split(", ")
         assert len(pair) > 1
         for one in pair:
             assert one == "none.workload_expected" or cause(one).title
