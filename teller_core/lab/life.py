@@ -37,7 +37,8 @@ from teller_core.lab.serving import Live, Setup, program, served
 from teller_core.lab.striking import check, struck
 
 CONNECTIONS = 64
-PAUSE_S = 0.5
+PAUSE_S = 0.25
+"""Before anything is done for the next window: the last answers of this one have left by then."""
 TRUTH, ABOUT = "truth.jsonl", "life.json"
 
 Progress = Callable[[str], None]

@@ -15,7 +15,7 @@ from teller_core.lab.serving import Live
 
 LEAD_S = 0.25
 """After a process inside was asked to do something: by then it has read it."""
-READY_S = 1.5
+READY_S = 1.25
 """From when a window is asked for until it begins, whatever is done in it: what takes long to prepare, as garbage does, would be
 told by when its windows begin.
 """

@@ -9,7 +9,7 @@ from teller_core.lab.blocks import HEALTHY, BlockTruth, StrikeTruth, Window
 from teller_core.lab.outside import Delay
 
 MARGIN_NS = 100_000_000
-"""Around a window: the service goes on a little after its last answer. Between two windows there is five times as much."""
+"""Around a window: the service goes on a little after its last answer. Nothing is done to it for more than twice as long."""
 
 UNSEEN = frozenset({("outside", "engine"), ("outside", "front_end")})
 """From outside the waits of the thread that computes are counted: nothing is known of those of others."""
