@@ -10,14 +10,16 @@ from teller_core.errors import UnknownName
 
 NOT_A_FAULT = "none.workload_expected"
 """The control class: the cost is explained by the work."""
+ACRONYMS = {"gc": "GC", "cpu": "CPU", "io": "I/O", "kv": "KV", "jit": "JIT", "dp": "DP", "hw": "hardware", "moe": "MoE"}
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One way to be slow. ``tier`` is the lowest tier at which it may be named (0 to 4)."""
+    """One way to be slow. ``tier`` is the lowest tier at which it may be named (0 to 4), ``plain`` says that it happened."""
 
     id: str
     title: str
+    plain: str
     definition: str
     tier: int
     trace: Sequence[str]
@@ -32,6 +34,11 @@ class Cause:
     def layer(self) -> str:
         """frontend, scheduler, host, cuda, gpu, comm or lifecycle."""
         return self.id.partition(".")[0]
+
+    @property
+    def called(self) -> str:
+        """What people call it: its id in words."""
+        return " ".join(ACRONYMS.get(word, word) for word in self.id.partition(".")[2].split("_"))
 
 
 @cache

@@ -4,47 +4,14 @@ Nothing is used but the report and the taxonomy. Text that came out of a trace o
 operator that looks like one.
 """
 
-import re
 from collections.abc import Iterator
-from typing import Any, cast
 
 from teller_core.data.causes import cause
-from teller_core.data.report import EvidenceItem, Finding, Metric, WhyReport
+from teller_core.data.report import EvidenceItem, Finding, WhyReport
+from teller_core.data.said import COUNTED, HEDGES, METRICS, PHASES, PLAIN_NAME, TIERS, band, capital, mostly, number
+from teller_core.data.said import unsupported as unsupported_in
 
-METRICS: dict[Metric, str] = {
-    "e2e": "from end to end",
-    "ttft": "to its first token",
-    "tpot": "a token",
-    "itl_max": "between two tokens",
-    "slo": "from end to end",
-}
-TIERS = (
-    "default logs and metrics",
-    "records of each request",
-    "a record of each step",
-    "scheduler records and host counters",
-    "a profile that overlaps its steps",
-)
-PHASES = {
-    "before_server": "on the way to the server",
-    "front_end": "in the front end",
-    "queue": "in the queue",
-    "remote_kv_wait": "waiting for KV from another engine",
-    "own_prefill": "computing its prompt",
-    "between_own_chunks": "between the chunks of its prompt",
-    "decode": "decoding",
-    "preempted": "evicted",
-    "recompute": "computing again what an eviction threw away",
-    "delivery": "in delivery",
-    "capture_stall": "in stops of the recorder itself",
-}
-NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)")
-PLAIN_NAME = re.compile(r"[\w:.<>~+-]{1,80}")
-"""An operator's name that may stand in a sentence. Others are left in their field."""
 MOST_CHECKS = 4
-ACRONYMS = {"gc": "GC", "cpu": "CPU", "io": "I/O", "kv": "KV", "jit": "JIT", "dp": "DP", "hw": "hardware", "moe": "MoE"}
-COUNTED = ("times", "requests", "steps", "spans", "ranks", "collectives", "tokens", "lines")
-"""Units that the name of what is counted says already."""
 MOST_MISSING = 2
 """Things to record that are named: the next ones."""
 COARSE = "its times more finely than in whole seconds"
@@ -55,7 +22,6 @@ UNCOUNTED = ("waiting for", "pauses of")
 """How a report's words for what nobody counted or noted about processes begin."""
 SCHEDULER = 3
 """The tier of recorded decisions."""
-FREE_TEXT = frozenset({"explanation", "next_checks", "untrusted_text", "not_seen", "against", "fix", "reason"})
 
 
 def explain(report: WhyReport) -> WhyReport:
@@ -65,10 +31,7 @@ def explain(report: WhyReport) -> WhyReport:
 
 def unsupported(report: WhyReport) -> list[str]:
     """Numbers and quoted names of the explanation that stand in no structured field of the report: empty for a sound one."""
-    numbers, names = _supported(report)
-    used = NUMBER.findall(report.explanation)
-    quoted = re.findall(r"`([^`]*)`", report.explanation)
-    return [number for number in used if number not in numbers] + [name for name in quoted if name not in names]
+    return unsupported_in(report.explanation, report)
 
 
 def _sentences(report: WhyReport) -> list[str]:
@@ -88,7 +51,7 @@ def _what(report: WhyReport) -> str:
     if report.value_ms is None:
         return f"How long request {report.request} took {METRICS[report.metric]} is not known."
     over = [
-        f"{_number(ratio)} times {what}"
+        f"{number(ratio)} times {what}"
         for ratio, what in (
             (report.over_slo, "its limit"),
             (report.over_work, "what its work predicts"),
@@ -97,7 +60,7 @@ def _what(report: WhyReport) -> str:
         if ratio is not None
     ]
     tail = f", {' and '.join(over)}" if over else ""
-    return f"Request {report.request} took {_number(report.value_ms)} ms {METRICS[report.metric]}{tail}."
+    return f"Request {report.request} took {number(report.value_ms)} ms {METRICS[report.metric]}{tail}."
 
 
 def _why(finding: Finding) -> str:
@@ -110,25 +73,31 @@ def _why(finding: Finding) -> str:
     if finding.rank is not None:
         where.append(f"on rank {finding.rank}")
     details = [_detail(item) for item in rest if item.value is not None and item.name]
-    about = ", ".join([f"What cost it most is {_called(finding.cause)}: {_measured(spent)}", *where])
+    about = ", ".join([f"{_named(finding)}: {_measured(spent)}", *where])
     return f"{about} ({'; '.join(details[:3])})." if details else f"{about}."
 
 
+def _named(finding: Finding) -> str:
+    """The cause, in words for everybody and in those of the trade, as sure as it is."""
+    about = cause(finding.cause)
+    return capital(f"{HEDGES[band(finding.confidence)]}{about.plain} ({about.called})")
+
+
 def _measured(item: EvidenceItem) -> str:
-    return f"{item.name}, {_number(item.value or 0)} {item.unit}"
+    return f"{item.name}, {number(item.value or 0)} {item.unit}"
 
 
 def _detail(item: EvidenceItem) -> str:
     name = "one of its spans" if item.kind == "span" and item.span else item.name
-    usual = f" where {_number(item.normal)} {item.unit} is usual" if item.normal is not None else ""
+    usual = f" where {number(item.normal)} {item.unit} is usual" if item.normal is not None else ""
     unit = "" if item.unit in COUNTED else f" {item.unit}"
-    return f"{name}: {_number(item.value or 0)}{unit}{usual}"
+    return f"{name}: {number(item.value or 0)}{unit}{usual}"
 
 
 def _sure(report: WhyReport, finding: Finding) -> str:
     similar = any(item.scope == "similar_steps" for item in finding.evidence)
     beside = ", part of it from similar steps" if similar else ""
-    return f"Confidence {_number(finding.confidence)}, resting on {TIERS[report.tier]}{beside}."
+    return f"Confidence {number(finding.confidence)}, resting on {TIERS[report.tier]}{beside}."
 
 
 def _not(finding: Finding) -> list[str]:
@@ -136,19 +105,16 @@ def _not(finding: Finding) -> list[str]:
     said = [line.partition(": ") for line in finding.against[:2]]
     if not said:
         return []
-    parts = [f"{_called(key)} ({why})" for key, _, why in said]
+    parts = [f"{cause(key).called} ({why})" for key, _, why in said]
     return [f"It does not look like {' or '.join(parts)}."]
 
 
 def _beside(others: list[Finding]) -> list[str]:
     if not others:
         return []
-    return [f"Beside it: {'; '.join(f'{_called(one.cause)} ({_measured(one.evidence[0])})' for one in others[:2])}."]
-
-
-def _called(key: str) -> str:
-    """What people call a cause: its id in words."""
-    return " ".join(ACRONYMS.get(word, word) for word in key.partition(".")[2].split("_"))
+    return [
+        f"Beside it: {'; '.join(f'{cause(one.cause).called} ({_measured(one.evidence[0])})' for one in others[:2])}."
+    ]
 
 
 def _reason(report: WhyReport) -> str:
@@ -162,15 +128,15 @@ def _reason(report: WhyReport) -> str:
 
 
 def _mostly(report: WhyReport) -> list[str]:
-    known = [part for part in report.phases if part.ns]
-    if not known:
+    most = mostly(report.phases)
+    if most is None:
         return []
-    most = max(known, key=lambda part: part.ns or 0)
-    if most.part not in PHASES:
+    part, half = most
+    if part not in PHASES:
         return ["Where most of its time went was not recorded."]
-    if 2 * (most.ns or 0) <= sum(part.ns or 0 for part in known):
-        return [f"More of its time went {PHASES[most.part]} than elsewhere."]
-    return [f"Most of its time went {PHASES[most.part]}."]
+    return [
+        f"Most of its time went {PHASES[part]}." if half else f"More of its time went {PHASES[part]} than elsewhere."
+    ]
 
 
 def _checks(report: WhyReport) -> list[str]:
@@ -202,33 +168,3 @@ def _missing(report: WhyReport) -> Iterator[str]:
         yield "Profile some of its steps, once the above do not say why: operators and kernels"
     elif report.not_seen:
         yield f"Record what was not seen: {'; '.join(report.not_seen[:3])}"
-
-
-def _number(value: float) -> str:
-    """A number as JSON writes it, but whole numbers without a fraction."""
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
-
-
-def _supported(report: WhyReport) -> tuple[set[str], set[str]]:
-    numbers: set[str] = set()
-    names: set[str] = set()
-    for value in _values(report.model_dump()):
-        if isinstance(value, str):
-            names.add(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            numbers.add(_number(value))
-    return numbers, names
-
-
-def _values(value: Any, key: str = "") -> Iterator[Any]:
-    """All structured values of a report; sentences are no evidence for themselves."""
-    if key in FREE_TEXT:
-        return
-    if isinstance(value, dict):
-        for name, inner in cast("dict[str, Any]", value).items():
-            yield from _values(inner, name)
-    elif isinstance(value, list):
-        for inner in cast("list[Any]", value):
-            yield from _values(inner, key)
-    else:
-        yield value

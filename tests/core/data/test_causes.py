@@ -12,6 +12,7 @@ def test_every_cause_says_what_it_is_how_it_looks_and_what_to_do():
     for key, each in causes().items():
         assert each.layer in LAYERS, key
         assert each.title and each.definition and each.next_check and each.fix, key
+        assert each.plain and each.plain == each.plain.strip(".") and ":" not in each.plain, key
         assert each.trace or each.logs, key
         assert 0 <= each.tier <= 4, key
         assert each.look_alikes, key
