@@ -1,0 +1,1 @@
+"""The root-cause model: a small network beside numbers and rules, and words that cannot lie."""

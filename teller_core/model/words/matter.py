@@ -1,0 +1,203 @@
+"""What there is to say of one answer: what holds of it, and the facts that may be cited, each with the kinds that it is of."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from teller_core.data.causes import cause, causes
+from teller_core.data.report import EvidenceItem, Finding, Verdict, WhyReport
+from teller_core.data.said import METRICS, PHASES, PLAIN_NAME, TIERS, band, mostly, number
+from teller_core.data.sheets import Sheets
+from teller_core.model.words.lexicon import SIMILAR, clause, sayable
+
+MOST_OTHERS = 2
+"""Findings beside the first whose cost is told."""
+MANY, DOUBLE, MORE, SAME = 10.0, 2.0, 1.05, 0.95
+"""A value of at least so many times what is usual is told to be more than that, above MORE more, from SAME on about the same."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Evidence for a cause of the taxonomy."""
+
+    cause: str
+    item: EvidenceItem
+
+
+@dataclass(frozen=True)
+class Matter:
+    """``flags``: what holds of the answer, the names of its slots among it. ``kinds``: of each fact; none for one not to be said."""
+
+    flags: frozenset[str]
+    facts: tuple[Fact, ...]
+    kinds: tuple[frozenset[str], ...]
+
+
+def of_report(report: WhyReport, facts: Sequence[Fact] | None = None) -> Matter:
+    """What may be said of ``report``. ``facts``: those that were read, in their order, else all that the report has; one that is
+    not in the report may not be cited.
+    """
+    has = [Fact(finding.cause, item) for finding in report.findings for item in finding.evidence]
+    own = has if facts is None else _in_report(facts, has)
+    flags = {report.verdict, *slots(report), *_holds(report)}
+    key = report.findings[0].cause if report.findings else ""
+    others = [finding.cause for finding in report.findings[1 : 1 + MOST_OTHERS]]
+    return _matter(flags, own, key, others, [fact in has for fact in own])
+
+
+def of_truth(
+    verdict: Verdict,
+    key: str,
+    facts: Sequence[Fact],
+    *,
+    confidence: float,
+    also: Collection[str] = (),
+    others: Sequence[str] = (),
+) -> Matter:
+    """What may be said where the truth is known and no report is there: the cause is ``key``. ``also``: slots and flags that the
+    answer has beside those that every one has; ``others``: causes that are told beside it.
+    """
+    flags = {verdict, "request", "asked", "rests", *also}
+    if verdict == "cause":
+        flags |= {"called", "plain", "confidence", "fix", "next", band(confidence)}
+    if verdict == "could_not_tell":
+        flags.add("reason")
+    return _matter(flags, facts, key, others, [True] * len(facts))
+
+
+def facts_of(sheets: Sheets, sheet: int) -> list[Fact]:
+    """The facts of one sheet, in their order."""
+    table, rows = sheets.facts, sheets.of("facts", sheet)
+    return [
+        Fact(
+            table.cause[at],
+            EvidenceItem.model_construct(
+                kind=table.kind[at],
+                scope=table.scope[at],
+                span=table.span[at] or None,
+                log_line=None,
+                step=None,
+                name=table.name[at] or None,
+                value=None if np.isnan(table.value[at]) else float(table.value[at]),
+                normal=None if np.isnan(table.normal[at]) else float(table.normal[at]),
+                unit=table.unit[at] or None,
+                untrusted_text=None,
+            ),
+        )
+        for at in range(rows.start, rows.stop)
+    ]
+
+
+def slots(report: WhyReport) -> dict[str, str]:
+    """What is filled in, by the slot's name; slots that the answer has nothing for are left out."""
+    numbers = {
+        "request": float(report.request),
+        "over_slo": report.over_slo,
+        "over_work": report.over_work,
+        "over_load": report.over_load,
+    }
+    found = {name: number(value) for name, value in numbers.items() if value is not None and sayable(value)}
+    found |= {"asked": METRICS[report.metric], "rests": TIERS[report.tier]}
+    if report.value_ms is not None and sayable(report.value_ms):
+        found["took"] = f"{number(report.value_ms)} ms"
+    most = mostly(report.phases)
+    if most and most[0] in PHASES:
+        found["phase"] = PHASES[most[0]]
+    if report.findings:
+        found |= _of_finding(report.findings[0])
+    elif report.next_checks:
+        found["missing"] = report.next_checks[0].rstrip(".")
+    if report.verdict == "could_not_tell":
+        found["reason"] = report.reason.rstrip(".")
+    return found
+
+
+def _of_finding(finding: Finding) -> dict[str, str]:
+    about = cause(finding.cause)
+    found = {
+        "called": about.called,
+        "plain": about.plain,
+        "fix": about.fix.rstrip("."),
+        "next": about.next_check.rstrip("."),
+    }
+    numbers = {"step": finding.step, "rank": finding.rank, "confidence": finding.confidence}
+    found |= {name: number(value) for name, value in numbers.items() if value is not None and sayable(value)}
+    if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
+        found["operator"] = finding.operator
+    against = [(cause(key).called, why) for key, _, why in _split(finding.against) if key in causes() and why]
+    for place, (called, why) in enumerate(against[:2], 1):
+        found[f"against_{place}"] = f"{called} ({why})"
+    if against:
+        found |= {"other": against[0][0], "other_why": against[0][1]}
+    return found
+
+
+def _split(against: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [line.partition(": ") for line in against]
+
+
+def _holds(report: WhyReport) -> set[str]:
+    """Flags that are no slots."""
+    flags: set[str] = set()
+    if report.findings:
+        flags.add(band(report.findings[0].confidence))
+        if any(item.scope == SIMILAR for item in report.findings[0].evidence):
+            flags.add("similar")
+    if most := mostly(report.phases):
+        flags |= {"half"} if most[1] else set()
+        flags |= {"dark"} if most[0] not in PHASES else set()
+    return flags
+
+
+def _in_report(facts: Sequence[Fact], has: Sequence[Fact]) -> list[Fact]:
+    """``facts`` as they stand in the report, which also says where lines are; those that are not there as they are."""
+    left = list(has)
+    found: list[Fact] = []
+    for fact in facts:
+        same = next((other for other in left if _alike(fact, other)), None)
+        if same is not None:
+            left.remove(same)
+        found.append(same or fact)
+    return found
+
+
+def _alike(one: Fact, other: Fact) -> bool:
+    names = ("kind", "scope", "span", "name", "value", "normal", "unit")
+    return one.cause == other.cause and all(getattr(one.item, name) == getattr(other.item, name) for name in names)
+
+
+def _matter(flags: set[str], facts: Sequence[Fact], key: str, others: Sequence[str], there: Sequence[bool]) -> Matter:
+    kinds: list[frozenset[str]] = []
+    begun: set[str] = set()
+    for fact, known in zip(facts, there, strict=True):
+        first = fact.cause not in begun
+        begun.add(fact.cause)
+        sayable_one = known and clause(fact.item) is not None
+        kinds.append(_kinds(fact, key, others, first=first) if sayable_one else frozenset())
+    for kind in frozenset[str]().union(*kinds):
+        if kind.startswith("cost"):
+            flags.add("costs" if kind == "cost" else kind)
+    return Matter(frozenset(flags), tuple(facts), tuple(kinds))
+
+
+def _kinds(fact: Fact, key: str, others: Sequence[str], *, first: bool) -> frozenset[str]:
+    """``first``: it is the first fact of its cause, which tells what that cost."""
+    item = fact.item
+    if fact.cause != key:
+        return frozenset({"beside"}) if first and fact.cause in others and item.value is not None else frozenset()
+    compared = _compared(item)
+    if first and item.value is not None:
+        return frozenset({"cost", *(f"cost_{word}" for word in compared)})
+    return compared or frozenset({"told"})
+
+
+def _compared(item: EvidenceItem) -> frozenset[str]:
+    """How the value stands to what is usual: every comparison that is true."""
+    if item.value is None or item.normal is None:
+        return frozenset()
+    value, normal = item.value, item.normal
+    if value > MORE * normal:
+        words = {"many": value > MANY * normal, "double": value > DOUBLE * normal, "more": True}
+        return frozenset(word for word, true in words.items() if true)
+    return frozenset({"same" if value >= SAME * normal else "less"})
