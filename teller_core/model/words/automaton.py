@@ -18,7 +18,7 @@ from teller_core.model.words.matter import Matter
 
 @dataclass(frozen=True)
 class Automaton:
-    """By node: ``words``, ``facts`` to where a word or a fact of a kind leads, ``free`` to where nothing leads that has the flag."""
+    """By node: ``words``, ``facts``: where a word, or a fact of a kind, leads; ``free``: where a flag, or nothing, leads."""
 
     size: int
     words: Sequence[Mapping[int, Sequence[int]]]
@@ -47,42 +47,59 @@ def automaton() -> Automaton:
 
 def compiled(rules: Grammar) -> Automaton:
     """The automaton of ``rules``."""
-    words: list[dict[int, list[int]]] = []
-    facts: list[dict[str, list[int]]] = []
-    free: list[list[tuple[str, bool, int]]] = []
+    maker = _Maker()
+    start = maker.node()
+    end = maker.build(rules.start, start)
+    return Automaton(len(rules.words), maker.words, maker.facts, maker.free, start, end)
 
-    def node() -> int:
-        words.append({})
-        facts.append({})
-        free.append([])
-        return len(words) - 1
 
-    def build(part: Part, here: int) -> int:
+class _Maker:
+    """Nodes as they are made."""
+
+    def __init__(self) -> None:
+        self.words: list[dict[int, list[int]]] = []
+        self.facts: list[dict[str, list[int]]] = []
+        self.free: list[list[tuple[str, bool, int]]] = []
+
+    def node(self) -> int:
+        self.words.append({})
+        self.facts.append({})
+        self.free.append([])
+        return len(self.words) - 1
+
+    def build(self, part: Part, here: int) -> int:
+        """The node in which one is after ``part``, from ``here``."""
         match part:
             case Word(number, slots):
-                for slot in slots:
-                    if slot not in OF_FACT:
-                        here = build(Flag(slot, True), here)
-                words[here].setdefault(number, []).append(there := node())
+                return self._word(number, slots, here)
             case Cited(kind):
-                facts[here].setdefault(kind, []).append(there := node())
+                there = self.node()
+                self.facts[here].setdefault(kind, []).append(there)
             case Flag(name, wanted):
-                free[here].append((name, wanted, there := node()))
+                there = self._free(here, name, wanted)
             case InOrder(parts):
                 there = here
                 for each in parts:
-                    there = build(each, there)
+                    there = self.build(each, there)
             case OneOf(parts):
-                there = node()
+                there = self.node()
                 for each in parts:
-                    first = node()
-                    free[here].append(("", True, first))
-                    free[build(each, first)].append(("", True, there))
+                    last = self.build(each, self._free(here))
+                    self.free[last].append(("", True, there))
         return there
 
-    start = node()
-    end = build(rules.start, start)
-    return Automaton(len(rules.words), words, facts, free, start, end)
+    def _word(self, number: int, slots: Sequence[str], here: int) -> int:
+        for slot in slots:
+            if slot not in OF_FACT:
+                here = self._free(here, slot)
+        there = self.node()
+        self.words[here].setdefault(number, []).append(there)
+        return there
+
+    def _free(self, here: int, name: str = "", wanted: bool = True) -> int:
+        there = self.node()
+        self.free[here].append((name, wanted, there))
+        return there
 
 
 def begin(matter: Matter, machine: Automaton | None = None) -> Prefix:

@@ -59,11 +59,14 @@ NOTHING = InOrder(())
 
 @dataclass(frozen=True)
 class Grammar:
-    """``start``: all that may be said. ``words``: the text of each word, "" of END. ``places``: the rule in which it stands first."""
+    """``start``: all that may be said. ``words``: the text of each, "" of END. ``places``: of each, the position in ``rules`` of
+    the one in which it stands first.
+    """
 
     start: Part
     words: tuple[str, ...]
     places: tuple[int, ...]
+    rules: tuple[str, ...]
 
 
 @cache
@@ -78,7 +81,7 @@ def words_hash() -> str:
 
 
 def parsed(text: str, start: str = START) -> Grammar:
-    """The grammar written in ``text``. Raises ValueError where it is none: a rule that is missing, or that leads back to itself."""
+    """The grammar written in ``text``. Raises ValueError where it is none: a rule is missing, or leads back to itself."""
     rules = _rules(text)
     words = {"": END}
     places = [0]
@@ -87,7 +90,7 @@ def parsed(text: str, start: str = START) -> Grammar:
             if said not in words:
                 words[said] = len(words)
                 places.append(place)
-    return Grammar(_Reader(rules, words, (start,)).rule(start), tuple(words), tuple(places))
+    return Grammar(_Reader(rules, words, (start,)).rule(start), tuple(words), tuple(places), tuple(rules))
 
 
 def _rules(text: str) -> dict[str, str]:

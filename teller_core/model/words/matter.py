@@ -3,12 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from teller_core.data.causes import cause, causes
 from teller_core.data.report import EvidenceItem, Finding, Verdict, WhyReport
 from teller_core.data.said import METRICS, PHASES, PLAIN_NAME, TIERS, band, mostly, number
-from teller_core.data.sheets import Sheets
 from teller_core.model.words.lexicon import SIMILAR, clause, sayable
 
 MOST_OTHERS = 2
@@ -27,7 +24,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Matter:
-    """``flags``: what holds of the answer, the names of its slots among it. ``kinds``: of each fact; none for one not to be said."""
+    """``flags``: what holds of the answer, and the names of its slots. ``kinds``: of each fact; none for one not to be said."""
 
     flags: frozenset[str]
     facts: tuple[Fact, ...]
@@ -64,29 +61,6 @@ def of_truth(
     if verdict == "could_not_tell":
         flags.add("reason")
     return _matter(flags, facts, key, others, [True] * len(facts))
-
-
-def facts_of(sheets: Sheets, sheet: int) -> list[Fact]:
-    """The facts of one sheet, in their order."""
-    table, rows = sheets.facts, sheets.of("facts", sheet)
-    return [
-        Fact(
-            table.cause[at],
-            EvidenceItem.model_construct(
-                kind=table.kind[at],
-                scope=table.scope[at],
-                span=table.span[at] or None,
-                log_line=None,
-                step=None,
-                name=table.name[at] or None,
-                value=None if np.isnan(table.value[at]) else float(table.value[at]),
-                normal=None if np.isnan(table.normal[at]) else float(table.normal[at]),
-                unit=table.unit[at] or None,
-                untrusted_text=None,
-            ),
-        )
-        for at in range(rows.start, rows.stop)
-    ]
 
 
 def slots(report: WhyReport) -> dict[str, str]:
