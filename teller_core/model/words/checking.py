@@ -14,6 +14,7 @@ from teller_core.data.report import EvidenceItem, Verdict, WhyReport
 from teller_core.data.said import NUMBER, QUOTED, Band, band, number, supported
 from teller_core.model.words.filling import sentences
 from teller_core.model.words.lexicon import clause
+from teller_core.model.words.matter import share_of
 
 COMPARED = re.compile(r"\b(more than ten times|more than twice|more than|less than|about) the usual (\d+(?:\.\d+)?)")
 TRUE_OF: Mapping[str, Callable[[float, float], bool]] = {
@@ -23,8 +24,10 @@ TRUE_OF: Mapping[str, Callable[[float, float], bool]] = {
     "less than": lambda value, normal: value < normal,
     "about": lambda value, normal: 0.9 * normal <= value <= 1.1 * normal,
 }
-UP = re.compile(r"\b(?:longer|slower|higher|larger|bigger|more than (?:usual|normal)|twice|doubled?|grew|rose)\b", re.I)
-DOWN = re.compile(r"\b(?:shorter|faster|lower|smaller|less than (?:usual|normal)|half|halved|shrank|fell)\b", re.I)
+UP = re.compile(
+    r"(?<!no )\b(?:longer|slower|higher|larger|bigger|more than (?:usual|normal)|twice|doubled?|grew|rose)\b", re.I
+)
+DOWN = re.compile(r"\b(?:shorter|faster|lower|smaller|less than (?:usual|normal)|half as|halved|shrank|fell)\b", re.I)
 HEDGED: Mapping[Band, re.Pattern[str]] = {
     "sure": re.compile(r"\b(?:certainly|clearly|definitely|surely|undoubtedly|without (?:much |any )?doubt)\b", re.I),
     "likely": re.compile(r"\b(?:most likely|likely|probably)\b", re.I),
@@ -36,6 +39,11 @@ VERDICTS: Mapping[Verdict, re.Pattern[str]] = {
     "normal": re.compile(r"\breference says\b", re.I),
     "typical_here": re.compile(r"\bno slower than its peers\b|\btypical\b", re.I),
     "could_not_tell": re.compile(r"\bcannot be told\b|\bcannot tell\b|\bcould not (?:be told|tell)\b", re.I),
+}
+SHARE: Mapping[str, re.Pattern[str]] = {
+    "most_of_it": re.compile(r"\bmost of (?:its|the) time\b(?! (?:went|was))", re.I),
+    "half_of_it": re.compile(r"\bhalf of (?:its|the) time\b(?! (?:went|was))", re.I),
+    "some_of_it": re.compile(r"\bsmaller part of (?:its|the) time\b(?! (?:went|was))", re.I),
 }
 SHINGLE = 4
 """Words in a row that are taken for a quotation."""
@@ -60,6 +68,8 @@ class _Answer:
     numbers: frozenset[str]
     names: frozenset[str]
     literals: tuple[str, ...]
+    own: tuple[str, ...]
+    """The literals that are this answer's, without what causes are called in."""
     clauses: tuple[str, ...]
     facts: tuple[EvidenceItem, ...]
 
@@ -85,13 +95,16 @@ def _answer(report: WhyReport) -> _Answer:
     facts = [item for finding in report.findings for item in finding.evidence]
     clauses = [said for item in facts if (said := clause(item)) is not None]
     numbers |= {found for said in clauses for found in NUMBER.findall(QUOTED.sub(" ", said))}
-    literals = [report.reason, *report.next_checks, *(cause.plain for cause in causes().values())]
+    literals = [report.reason, *report.next_checks]
     for finding in report.findings:
         about = causes().get(finding.cause)
         literals += [finding.fix, *(line.partition(": ")[2] for line in finding.against)]
         literals += [about.fix, about.next_check] if about else []
     whole = sorted({text.rstrip(".") for text in literals if text.rstrip(".")}, key=len, reverse=True)
-    return _Answer(report, frozenset(numbers), frozenset(names), tuple(whole), tuple(clauses), tuple(facts))
+    plain = sorted((cause.plain for cause in causes().values()), key=len, reverse=True)
+    return _Answer(
+        report, frozenset(numbers), frozenset(names), (*plain, *whole), tuple(whole), tuple(clauses), tuple(facts)
+    )
 
 
 def _without(sentence: str, literals: Sequence[str]) -> str:
@@ -112,8 +125,7 @@ def _names_stand(sentence: str, answer: _Answer) -> bool:
 
 def _cause_stands(sentence: str, answer: _Answer) -> bool:
     findings = answer.report.findings
-    own = [text for text in answer.literals if text not in _plain()]
-    named = set(_mentioned(_without(sentence, own)))
+    named = set(_mentioned(_without(sentence, answer.own)))
     if not named:
         return True
     if not findings:
@@ -131,7 +143,7 @@ def _hedges_fit(sentence: str, answer: _Answer) -> bool:
     sure = band(answer.report.findings[0].confidence)
     left = _without(sentence, (*answer.literals, *answer.clauses))
     used = {name for name, pattern in HEDGED.items() if pattern.search(left)}
-    bare = not (AGAINST.search(left) or BESIDE.search(left)) and bool(list(_mentioned(sentence)))
+    bare = not (AGAINST.search(left) or BESIDE.search(left)) and bool(set(_mentioned(_without(sentence, answer.own))))
     return used <= {sure} and not (bare and sure != "sure" and not used)
 
 
@@ -154,8 +166,13 @@ def _comparisons_hold(sentence: str, answer: _Answer) -> bool:
     return (higher or not UP.search(left)) and (lower or not DOWN.search(left))
 
 
+def _shares_hold(sentence: str, answer: _Answer) -> bool:
+    told = {name for name, pattern in SHARE.items() if pattern.search(sentence)}
+    return not told or (bool(answer.report.findings) and told == share_of(answer.report))
+
+
 def _pairs(answer: _Answer) -> Iterator[tuple[float, float]]:
-    """Each value that has something usual beside it, and that; the time asked for has a limit or a prediction."""
+    """Each value that has something usual beside it, and that."""
     for item in answer.facts:
         if item.value is not None and item.normal is not None:
             yield item.value, item.normal
@@ -199,16 +216,12 @@ def _ways() -> list[tuple[str, str, re.Pattern[str]]]:
     return sorted(ways, key=lambda way: -len(way[0]))
 
 
-@cache
-def _plain() -> frozenset[str]:
-    return frozenset(cause.plain for cause in causes().values())
-
-
 CHECKS: Mapping[str, Callable[[str, _Answer], bool]] = {
     "number": _numbers_stand,
     "name": _names_stand,
     "cause": _cause_stands,
     "comparison": _comparisons_hold,
+    "share": _shares_hold,
     "confidence": _hedges_fit,
     "verdict": _verdict_stands,
     "quotation": _quotes_nothing,

@@ -39,7 +39,7 @@ def told(text: str, report: WhyReport) -> Mapping[str, bool]:
     )
     wanted["how_sure"] = sure
     steps = [given[name].lower() for name in ("fix", "next", "missing") if name in given]
-    if steps:
+    if steps and report.verdict != "normal":
         wanted["next"] = any(step in low for step in steps)
     return wanted
 

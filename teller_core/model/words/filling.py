@@ -64,7 +64,7 @@ def _fact(matter: Matter, at: int) -> str:
     said = clause(fact.item)
     if said is None or not matter.kinds[at]:
         raise ValueError("a fact is cited that may not be said")
-    return f"{cause(fact.cause).called}: {said}" if "beside" in matter.kinds[at] else said
+    return f"{cause(fact.cause).called} ({said})" if "beside" in matter.kinds[at] else said
 
 
 def _word(word: str, given: dict[str, str], last: Fact | None) -> str:

@@ -9,7 +9,7 @@ from teller_core.data.said import PLAIN_NAME
 from teller_core.data.sheets import Kind, Sheets
 from teller_core.data.table import Int32
 from teller_core.model.words.lexicon import SIMILAR
-from teller_core.model.words.matter import MOST_OTHERS, Fact, of_truth
+from teller_core.model.words.matter import MOST_OTHERS, Fact, of_truth, share_word
 from teller_core.model.words.teaching import taught
 
 UNSURE = 0.5
@@ -17,7 +17,15 @@ UNSURE = 0.5
 LOWERED = (0.6, 1.0)
 """An answer is so much less sure than its evidence is direct: other causes may have cost as much."""
 SOMETIMES: dict[Verdict, dict[str, float]] = {
-    "cause": {"over_slo": 0.2, "over_work": 0.7, "over_load": 0.6, "other": 0.6, "against_1": 0.6},
+    "cause": {
+        "over_slo": 0.2,
+        "over_work": 0.7,
+        "over_load": 0.6,
+        "saving": 0.4,
+        "other": 0.6,
+        "phase": 0.9,
+        "half": 0.6,
+    },
     "normal": {"over_slo": 0.2, "over_work": 0.9, "over_load": 0.8, "phase": 0.9, "half": 0.7},
     "typical_here": {"over_slo": 0.2, "over_work": 0.9, "over_load": 0.8, "phase": 0.9, "half": 0.7, "missing": 0.9},
     "could_not_tell": {"over_slo": 0.2, "over_work": 0.6, "over_load": 0.5, "phase": 0.8, "half": 0.5, "missing": 0.9},
@@ -38,8 +46,9 @@ def lesson(
     rows = sheets.of("facts", sheet)
     mine = [rows.start + at for at, fact in enumerate(facts) if fact.cause == key]
     also = {name for name, often in SOMETIMES[verdict].items() if rng.random() < often} | {"took"}
-    if "against_1" in also and rng.random() < 0.5:
-        also.add("against_2")
+    also |= {"against_1"} if "other" in also else set()
+    also |= {"against_2"} if "other" in also and rng.random() < 0.5 else set()
+    also |= {"saving_low", "saving_high"} if "saving" in also else set()
     also |= _places(sheets, mine)
     sure = max((float(sheets.facts.sure[at]) for at in mine), default=UNSURE)
     others = _others(facts, key) if rng.random() < 0.8 else []
@@ -71,13 +80,14 @@ def facts_of(sheets: Sheets, sheet: int) -> list[Fact]:
 
 
 def _places(sheets: Sheets, mine: Sequence[int]) -> set[str]:
-    """The slots that the first fact of the cause fills."""
+    """The slots that the first fact of the cause fills, and how much of the time it is."""
     if not mine:
         return set()
     table, first = sheets.facts, mine[0]
     found = {"step"} if int(table.step[first]) >= 0 else set[str]()
     found |= {"rank"} if int(table.rank[first]) >= 0 else set()
     found |= {"operator"} if PLAIN_NAME.fullmatch(table.operator[first]) else set()
+    found |= share_word(float(table.share[first])) if table.unit[first] == "ms" else set()
     return found | ({"similar"} if any(table.scope[at] == SIMILAR for at in mine) else set())
 
 

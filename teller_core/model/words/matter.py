@@ -12,6 +12,12 @@ MOST_OTHERS = 2
 """Findings beside the first whose cost is told."""
 MANY, DOUBLE, MORE, SAME = 10.0, 2.0, 1.05, 0.95
 """A value of at least so many times what is usual is told to be more than that, above MORE more, from SAME on about the same."""
+SHARES = {"most_of_it": 0.6, "half_of_it": 0.4, "some_of_it": 0.0}
+"""From which share of the request's time on a cost is told to be so much of it."""
+WHOLE = ("e2e", "slo", "ttft", "itl_max")
+"""Metrics that measure one stretch of time, of which a cost can be a share."""
+ENDS = ("e2e", "slo")
+"""Metrics of which a saving is that the request ends sooner."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def slots(report: WhyReport) -> dict[str, str]:
     if most and most[0] in PHASES:
         found["phase"] = PHASES[most[0]]
     if report.findings:
-        found |= _of_finding(report.findings[0])
+        found |= _of_finding(report.findings[0], ends=report.metric in ENDS)
     elif report.next_checks:
         found["missing"] = report.next_checks[0].rstrip(".")
     if report.verdict == "could_not_tell":
@@ -87,7 +93,7 @@ def slots(report: WhyReport) -> dict[str, str]:
     return found
 
 
-def _of_finding(finding: Finding) -> dict[str, str]:
+def _of_finding(finding: Finding, *, ends: bool) -> dict[str, str]:
     about = cause(finding.cause)
     found = {
         "called": about.called,
@@ -99,6 +105,9 @@ def _of_finding(finding: Finding) -> dict[str, str]:
     found |= {name: number(value) for name, value in numbers.items() if value is not None and sayable(value)}
     if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
         found["operator"] = finding.operator
+    savings = {"saving": finding.saving_ms, "saving_low": finding.saving_low_ms, "saving_high": finding.saving_high_ms}
+    if ends and finding.saving_ms:
+        found |= {name: f"{number(each)} ms" for name, each in savings.items() if each is not None and sayable(each)}
     against = [(cause(key).called, why) for key, _, why in _split(finding.against) if key in causes() and why]
     for place, (called, why) in enumerate(against[:2], 1):
         found[f"against_{place}"] = f"{called} ({why})"
@@ -116,12 +125,25 @@ def _holds(report: WhyReport) -> set[str]:
     flags: set[str] = set()
     if report.findings:
         flags.add(band(report.findings[0].confidence))
-        if any(item.scope == SIMILAR for item in report.findings[0].evidence):
-            flags.add("similar")
+        flags |= {"similar"} if any(item.scope == SIMILAR for item in report.findings[0].evidence) else set()
+        flags |= share_of(report)
     if most := mostly(report.phases):
         flags |= {"half"} if most[1] else set()
         flags |= {"dark"} if most[0] not in PHASES else set()
     return flags
+
+
+def share_of(report: WhyReport) -> set[str]:
+    """How large a part of the time asked for the first cause took, as one of SHARES; empty where that cannot be said."""
+    spent = report.findings[0].evidence[0] if report.findings[0].evidence else None
+    if spent is None or spent.value is None or spent.unit != "ms" or report.metric not in WHOLE or not report.value_ms:
+        return set()
+    return share_word(spent.value / report.value_ms)
+
+
+def share_word(share: float) -> set[str]:
+    """The flag of a cost that is this share of a request's time; empty for one that is more than all of it."""
+    return {next(name for name, least in SHARES.items() if share >= least)} if 0 <= share <= 1 else set()
 
 
 def _in_report(facts: Sequence[Fact], has: Sequence[Fact]) -> list[Fact]:

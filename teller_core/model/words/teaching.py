@@ -33,7 +33,7 @@ WORTH = {
 }
 """Of a fact without anything usual beside it: what somebody wrote down or decided before what was counted."""
 NEAR = {"this_request": 0.2, "its_steps": 0.15, SIMILAR: -0.1, "capture": -0.1}
-LEFT_OUT = frozenset({"over", "unlike", "beside", "mostly", "compared"})
+LEFT_OUT = frozenset({"over", "unlike", "beside", "mostly", "compared", "share", "saved"})
 """Rules whose words some answers go without: what they tell is good to know and not asked for."""
 RARELY, OFTEN, NOISE = 0.15, 0.5, 0.08
 """How often one of them is left out, how often the plain alternative is taken, and by how much worths are blurred."""

@@ -93,11 +93,11 @@ def test_the_plain_answer_reads_like_one() -> None:
     matter = of_report(answer)
     assert filled(taught(matter), matter, answer).text == (
         "Request 3 took 812.5 ms from end to end, 2.41 times what its work predicts. Python's garbage collector stopped the"
-        " process (GC pause): collections took 412 ms while it waited. It shows most at step 17. Seen: the most stretched"
-        " step took 240 ms (more than twice the usual 31.5 ms); the longest collection took 210.4 ms; collections: 3. It does"
-        " not look like CPU starvation (its threads waited for a processor no longer than usual). Confidence 0.9, resting on"
-        " scheduler records and host counters. To mend it: gc.freeze after warm-up, raise thresholds, collect when idle, fix"
-        " leaks."
+        " process (GC pause): collections took 412 ms while it waited, which is about half of its time. It shows most at step"
+        " 17. Seen: the most stretched step took 240 ms (more than twice the usual 31.5 ms); the longest collection took"
+        " 210.4 ms; collections: 3. It does not look like CPU starvation (its threads waited for a processor no longer than"
+        " usual). Confidence 0.9, resting on scheduler records and host counters. To mend it: gc.freeze after warm-up, raise"
+        " thresholds, collect when idle, fix leaks."
     )
 
 
@@ -131,6 +131,32 @@ def test_a_comparison_is_allowed_only_where_it_is_true() -> None:
     assert matter.kinds[1] == {"less"}
     assert not more & set(taught(matter).tolist())
     assert "less than the usual 20 ms" in filled(taught(matter), matter, answer).text
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "words"),
+    [
+        (412.0, "e2e", "about half of its time"),
+        (700.0, "e2e", "most of its time"),
+        (80.0, "e2e", "a smaller part of its time"),
+        (900.0, "e2e", ""),
+        (412.0, "tpot", ""),
+    ],
+)
+def test_how_much_of_its_time_a_cost_is_is_told_where_it_is_a_part_of_it(value: float, metric: str, words: str) -> None:
+    answer = report(finding(evidence=[item(value=value)]), metric=metric)
+    matter = of_report(answer)
+    text = filled(taught(matter), matter, answer).text
+    assert words in text and ("of its time" in text) == bool(words)
+
+
+def test_what_its_end_would_save_is_told_of_the_whole_request_alone() -> None:
+    saving = {"saving_ms": 390.5, "saving_low_ms": 350.0, "saving_high_ms": 401.0}
+    for metric, told_of in (("e2e", True), ("ttft", False)):
+        answer = report(finding(**saving), metric=metric)
+        matter = of_report(answer)
+        text = filled(taught(matter), matter, answer).text
+        assert ("would have ended 390.5 ms sooner (between 350 ms and 401 ms)" in text) == told_of
 
 
 def test_a_fact_that_was_read_and_is_not_in_the_answer_may_not_be_cited() -> None:
@@ -173,7 +199,7 @@ def test_decoding_asks_only_where_there_is_a_choice_and_takes_the_best_that_is_a
 def test_what_is_taught_from_truth_is_what_is_said_of_the_answer_that_tells_it() -> None:
     answer = report(finding(step=4), over_work=None)
     facts = [Fact("host.gc_pause", item())]
-    lesson = of_truth("cause", "host.gc_pause", facts, confidence=0.9, also=("took", "step"))
+    lesson = of_truth("cause", "host.gc_pause", facts, confidence=0.9, also=("took", "step", "half_of_it"))
     assert lesson.flags == of_report(answer).flags
     assert taught(lesson).tolist() == taught(of_report(answer)).tolist()
 
