@@ -2,7 +2,7 @@
 
     python tests/bench/blind_choice.py ONE.jsonl OTHER.jsonl --choices FILE [--seed N] [--many N]
 
-ONE and OTHER hold a line a text: {"key": ..., "text": ...}, as words_study.py writes them. Answer 1, 2, = for neither, or q to stop:
+ONE and OTHER hold a line a text: {"key": ..., "text": ...}, as words_study.py writes them. Answer 1, 2, = for neither, q to stop:
 what was chosen stands in FILE and is not asked again. At the end: who was chosen how often, and how likely that is by chance.
 """
 

@@ -100,8 +100,8 @@ def _answer(report: WhyReport) -> _Answer:
         about = causes().get(finding.cause)
         literals += [finding.fix, *(line.partition(": ")[2] for line in finding.against)]
         literals += [about.fix, about.next_check] if about else []
-    whole = sorted({text.rstrip(".") for text in literals if text.rstrip(".")}, key=len, reverse=True)
-    plain = sorted((cause.plain for cause in causes().values()), key=len, reverse=True)
+    whole = {text.rstrip(".") for text in literals if text.rstrip(".")}
+    plain = [cause.plain for cause in causes().values()]
     return _Answer(
         report, frozenset(numbers), frozenset(names), (*plain, *whole), tuple(whole), tuple(clauses), tuple(facts)
     )
@@ -109,7 +109,7 @@ def _answer(report: WhyReport) -> _Answer:
 
 def _without(sentence: str, literals: Sequence[str]) -> str:
     """What is left of a sentence without texts that are the project's own."""
-    for literal in literals:
+    for literal in sorted(literals, key=len, reverse=True):
         sentence = re.sub(re.escape(literal), " ", sentence, flags=re.IGNORECASE)
     return sentence
 

@@ -104,6 +104,8 @@ def _worthy(prefix: Prefix, worth: Sequence[float]) -> bool:
 def _worth(matter: Matter, at: int) -> float:
     """How much a fact tells: by how far it is from the usual, how directly it was seen and how near to the request."""
     item = matter.facts[at].item
+    if not matter.kinds[at]:
+        return 0.0
     near = NEAR.get(item.scope, 0.0)
     if item.value is not None and item.normal is not None:
         apart = abs(math.log2((item.value + 1e-3) / (item.normal + 1e-3)))
