@@ -21,19 +21,14 @@ from teller_core.judge.diagnose import diagnose_all
 from teller_core.lab.benchmark.pack import capture_of, lives
 from teller_core.model.words.checking import checked
 from teller_core.model.words.completeness import told
-from teller_core.model.words.filling import filled
-from teller_core.model.words.matter import of_report
-from teller_core.model.words.teaching import taught
+from teller_core.model.words.saying import said
 from teller_core.tell.explain import explain
 
 
-def by_words(report: WhyReport) -> str:
-    """The plain words of the grammar."""
-    matter = of_report(report)
-    return filled(taught(matter), matter, report).text
-
-
-METHODS: Mapping[str, Callable[[WhyReport], str]] = {"templates": lambda report: report.explanation, "words": by_words}
+METHODS: Mapping[str, Callable[[WhyReport], str]] = {
+    "templates": lambda report: report.explanation,
+    "words": lambda report: said(report).text,
+}
 
 
 def row(name: str, reports: Sequence[WhyReport], texts: Sequence[str], took: float) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from teller_core.data.report import WhyReport
 from teller_core.data.said import unsupported
+from teller_core.model.words import saying
 from teller_core.model.words.automaton import after, allowed, begin
 from teller_core.model.words.checking import checked
 from teller_core.model.words.completeness import completeness, told
@@ -16,6 +17,7 @@ from teller_core.model.words.filling import filled
 from teller_core.model.words.grammar import END, grammar
 from teller_core.model.words.lexicon import clause
 from teller_core.model.words.matter import Fact, Matter, of_report, of_truth
+from teller_core.model.words.saying import said
 from teller_core.model.words.teaching import MOST_DETAILS, decoded, taught
 from tests.core.model.words.making import HOSTILE, finding, item, report, reports
 
@@ -194,6 +196,16 @@ def test_decoding_asks_only_where_there_is_a_choice_and_takes_the_best_that_is_a
     spoken = filled(actions, matter, answer)
     assert checked(spoken.text, answer).dropped == {}
     assert 2 in spoken.facts or not spoken.facts or len(spoken.facts) == 1
+
+
+def test_an_answer_in_words_says_which_facts_it_cites_and_what_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = report(finding(evidence=[item(), item("the longest collection", 210.4)]))
+    whole = said(answer)
+    assert (whole.facts, whole.dropped) == ((0, 1), {})
+    monkeypatch.setattr(
+        saying, "checked", lambda texts, report: checked([f"{text} 31337" for text in texts[1:2]], report)
+    )
+    assert said(answer) == saying.Said("", (), {"number": 1})
 
 
 def test_what_is_taught_from_truth_is_what_is_said_of_the_answer_that_tells_it() -> None:
