@@ -24,7 +24,6 @@ from teller_core.model.words.completeness import told
 from teller_core.model.words.saying import said
 from teller_core.tell.explain import explain
 
-
 METHODS: Mapping[str, Callable[[WhyReport], str]] = {
     "templates": lambda report: report.explanation,
     "words": lambda report: said(report).text,
