@@ -1,1 +1,1 @@
-"""The root-cause model: a small network beside numbers and rules, and words that cannot lie."""
+"""The root-cause model: what it reads of a step or a request, the network, its training and what it says."""
