@@ -104,9 +104,9 @@ class Facts:
     """The evidence of every clue, as :class:`EvidenceItem`: what words may cite. The dearest cause first.
 
     ``cause``: which clue it belongs to; ``name``, ``unit``, ``kind``, ``scope``: empty for none; ``value``, ``normal`` float64 as
-    they are read, NaN; ``share`` float32 of the stretch and ``sure`` float32 of the clue as a whole; ``step``, ``rank``
-    (position) int32, -1; ``operator``: what the clue blames, untrusted text, cleaned, empty; ``span``: RANK:ROW, empty; ``line`` int32 in
-    ``Capture.lines``, -1; ``horizontal`` uint8: the clue is between ranks.
+    they are read, NaN; ``share`` float32 of the stretch and ``sure`` float32 of the clue as a whole; ``step`` and ``rank`` (its
+    position) int32, -1; ``operator``: what the clue blames, untrusted text, cleaned, empty; ``span``: RANK:ROW, empty; ``line``
+    int32 in ``Capture.lines``, -1; ``horizontal`` uint8: the clue is between ranks.
     """
 
     cause: Text

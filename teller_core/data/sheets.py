@@ -73,7 +73,7 @@ METRICS = ("ttft", "tpot", "itl_max", "e2e")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "times": ("took", "before", "wait", "run", "out"),
     "over": ("over", "residual", "excess", "around", "worst_over", "worst_residual", "worst_excess", "slow_share"),
-    "work": ("context", "generation", "kv", "prefill", "mixed", "kv_usage", "preempted", "others"),
+    "work": ("context", "generation", "kv", "prefill", "mixed", "kv_usage", "preempted", "batch"),
     "host": COUNTERS,
     "threads": ("waited", "asleep", "crowded", "kept_rank", "others_kept"),
     "pauses": (*PAUSES, *(f"front {kind}" for kind in PAUSES)),
@@ -97,7 +97,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "ranks": ("spread", "wait", "late_share", "transfer", "ranks"),
     "profile": ("spans", "work", "silence", "device", "largest", "profiled"),
-    "service": ("step_ns", "requests", "at_once", "front_apart", "slow_steps", "steps"),
+    "service": ("step_ns", "at_once", "front_apart", "steps"),
 }
 """By group, its numbers. A step has no ``zones``, ``phases``, ``resources``, ``asked`` and ``request``; of a request what steps
 have is the mean over its steps, each weighted by its time, and ``worst`` that of its most suspicious one.

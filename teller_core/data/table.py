@@ -21,6 +21,7 @@ UNKNOWN = -(2**63)
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+Int8 = npt.NDArray[np.int8]
 UInt8 = npt.NDArray[np.uint8]
 Float64 = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
