@@ -214,7 +214,8 @@ def place_of() -> Mapping[str, int]:
 @cache
 def layout_hash() -> str:
     """Of all that gives a sheet's numbers their meaning: what was learned from sheets of another layout must not read these."""
-    columns = {name: [f.name for f in fields(type(getattr(no_sheets(), name)))] for name in PARTS}
+    empty = no_sheets()
+    columns = {name: [f.name for f in fields(getattr(empty, name))] for name in PARTS}
     text = repr((LAYOUT, NUMBERS, cause_ids(), CLUE, sorted(PARTS.items()), sorted(columns.items()), SAID_NUMBERS))
     return sha256(text.encode()).hexdigest()[:16]
 

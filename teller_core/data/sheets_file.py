@@ -92,9 +92,9 @@ def write_taught(taught: Taught, path: Path) -> None:
 
 
 def read_taught(path: Path) -> Taught:
-    """What :func:`write_taught` kept. Raises FormatError where the file is damaged, or was written by another layout of sheets."""
+    """What :func:`write_taught` kept. Raises FormatError where the file is damaged, or its sheets are of another layout."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as whole, np.load(whole, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         head = _unpacked("head", arrays)
         if head["layout"] != [layout_hash()]:
@@ -150,7 +150,8 @@ def _unpacked(table: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def _words(arrays: Arrays, path: str) -> Iterator[str]:
-    data = arrays[f"{path}/text"].astype(np.uint8).tobytes()
+    data: bytes = arrays[f"{path}/text"].astype(np.uint8).tobytes()
+    which: list[int] = arrays[f"{path}/code"].tolist()
     ends: list[int] = np.cumsum(arrays[f"{path}/size"]).tolist()
     distinct = [data[low:high].decode("utf-8", "surrogatepass") for low, high in zip([0, *ends], ends, strict=False)]
-    return (distinct[at] for at in arrays[f"{path}/code"].tolist())
+    return (distinct[at] for at in which)
