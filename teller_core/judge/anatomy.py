@@ -65,15 +65,27 @@ class _Step:
     met: dict[str, int]
 
 
+class Grown(NamedTuple):
+    """An operator or a collective that took longer in a step, by all of its calls on all ranks: int ns, what that ``added``."""
+
+    name: str
+    added: int
+
+
 def suspects(case: Case) -> dict[int, list[str]]:
+    """The names of :func:`grown`."""
+    return {step: [one.name for one in mine] for step, mine in grown(case).items()}
+
+
+def grown(case: Case) -> dict[int, list[Grown]]:
     """By profiled step: the operators and collectives that took longer than in calm ones, over all ranks together, what adds most
     first; what adds hardly anything is left out. Of steps that compute prompts those that were called more often, by that much:
     with the tokens of a step grows what its calls take, and not how many they are.
     """
-    return case.once("suspects", _suspects)
+    return case.once("grown", _grown)
 
 
-def _suspects(case: Case) -> dict[int, list[str]]:
+def _grown(case: Case) -> dict[int, list[Grown]]:
     found = _steps(case)
     _, _, calm = _parted(case, found)
     if calm.sum() < LEAST:
@@ -88,7 +100,7 @@ def _suspects(case: Case) -> dict[int, list[str]]:
         for name, ns in _added(one, usual) if decodes else _oftener(one, usual):
             mine[name] = mine.get(name, 0) + ns
     return {
-        step: sorted((name for name in mine if mine[name] >= least[step]), key=lambda name, of=mine: -of[name])
+        step: sorted((Grown(*one) for one in mine.items() if one[1] >= least[step]), key=lambda one: -one.added)
         for step, mine in added.items()
     }
 

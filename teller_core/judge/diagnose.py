@@ -102,7 +102,7 @@ def judge(
     view = scene(case, request, metric)
     shares, note = side_by_side(view)
     answers = ask(case, request, metric, slo_ns)
-    found = _by_saving(view, _claimed(view, answers), earlier)
+    found = _by_saving(view, claimed(view, answers, heard(view)), earlier)
     clues = [clue for clue, _ in found]
     said = _verdict(view, answers, clues)
     table = case.capture.requests
@@ -133,11 +133,15 @@ def judge(
     )
 
 
-def _claimed(view: Scene, answers: Answers) -> list[Clue]:
-    """The causes that may be named and cost this request enough, the dearest first."""
+def heard(view: Scene) -> list[Clue]:
+    """What all rules say of a request, however little it cost."""
     served = bool(len(view.life.step) or len(view.holds.step))
     rules = [rule for key, rule in RULES.items() if served or key not in OF_STEPS]
-    found = [clue for rule in rules if (clue := rule(view)) is not None]
+    return [clue for rule in rules if (clue := rule(view)) is not None]
+
+
+def claimed(view: Scene, answers: Answers, found: Sequence[Clue]) -> list[Clue]:
+    """Of the clues that were ``found`` those that may be named and cost this request enough, the dearest first."""
     kept = sorted((clue for clue in found if _counts(view, answers, clue)), key=lambda clue: -clue.ns)
     named = [clue for at, clue in enumerate(kept) if clue.cause not in [before.cause for before in kept[:at]]]
     return [clue for clue in named if not any(_says_why(other, clue) for other in named)]

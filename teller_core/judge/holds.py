@@ -18,7 +18,7 @@ from teller_core.data.table import UNKNOWN, Float64, Int64, take
 from teller_core.judge.front import handed
 from teller_core.judge.intervals import overlaps
 from teller_core.judge.life import Life
-from teller_core.judge.prepare import Case
+from teller_core.judge.prepare import Case, Engine
 from teller_core.judge.step_threads import Doing, step_threads
 
 STRETCHED = 0.3
@@ -85,6 +85,33 @@ def holds(case: Case, life: Life, since: int, until: int) -> Holds:
     rows = life.engine.window(low, high)
     raw = _joined(_joined(_steps(case, life, rows), _gaps(life, rows)), _begun_late(case, life, rows))
     return _charged(case, raw, (low, high)) if len(raw.step) else NOTHING
+
+
+def holds_of_steps(case: Case, engine: Engine) -> tuple[Holds, Int64]:
+    """The holds of all that an engine did, whomever it served; and, int64 a hold, the step that it delays: itself, or the one
+    behind a gap. What prompts ask for is work of the step: nothing is charged to them.
+    """
+    if not len(engine.step):
+        return NOTHING, _NO_NS
+    step = engine.step.astype(np.int64)
+    took, expected = case.took[step], case.expected[step]
+    known, none = (expected != UNKNOWN) & (took != UNKNOWN), np.zeros(len(step), np.int64)
+    ran = _Raw(
+        step=step,
+        gap=none,
+        own=none,
+        low=engine.begin,
+        high=engine.stop,
+        took=np.where(took == UNKNOWN, 0, took),
+        base=np.where(known, expected, UNKNOWN),
+        others=none,
+        extra=none,
+    )
+    at = np.flatnonzero((engine.after != UNKNOWN) & (engine.after > engine.turnaround_limit))
+    stood = _between(engine, at, none[: len(at)])
+    owner = np.append(step, step[np.minimum(at + 1, len(step) - 1)])
+    raw = _Raw(*(np.append(a, b) for a, b in zip(ran, stood, strict=True)))
+    return _charged(case, raw, (int(raw.low.min()), int(raw.high.max()))), owner
 
 
 _NO_NS, _NO_MARKS = np.empty(0, np.int64), np.empty(0, np.bool_)
@@ -154,13 +181,17 @@ def _gaps(life: Life, rows: slice) -> _Raw:
     engine = life.engine
     after = engine.after[rows]
     at = np.flatnonzero((after != UNKNOWN) & (after > engine.turnaround_limit)) + rows.start
+    return _between(engine, at, np.isin(engine.step[at], life.step).astype(np.int64))
+
+
+def _between(engine: Engine, at: Int64, own: Int64) -> _Raw:
+    """The gaps behind the rows ``at`` of the engine."""
     none = np.zeros(len(at), np.int64)
     low = engine.stop_reach[at]
-    step = engine.step[at].astype(np.int64)
     return _Raw(
-        step=step,
+        step=engine.step[at].astype(np.int64),
         gap=none + 1,
-        own=np.isin(step, life.step).astype(np.int64),
+        own=own,
         low=low,
         high=low + engine.after[at],
         took=engine.after[at],

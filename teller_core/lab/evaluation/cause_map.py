@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.judge.step_numbers import NAMES
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
 from teller_core.lab.evaluation.learners import logistic, probabilities
 from teller_core.lab.evaluation.method import CANNOT, CAUSE, TYPICAL, Claim
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.step_features import NAMES
 from teller_core.lab.evaluation.training import MOST_ROWS, Scale, fresh_requests, scale_of, some
 
 MOST_SUSPICIOUS = 3

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from teller_core.data.table import Float64
+from teller_core.judge.step_numbers import NAMES, TIMES
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.learners import log_likelihood
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.step_features import NAMES, TIMES
 from teller_core.lab.evaluation.training import Scale, healthy_steps, scale_of
 
 

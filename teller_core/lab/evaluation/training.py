@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
+from teller_core.judge.step_numbers import NAMES
 from teller_core.lab.evaluation.episode import Episode
-from teller_core.lab.evaluation.step_features import NAMES
 
 MOST_ROWS = 3_000
 """Healthy steps that a model is made of, and requests that a map to causes is: drawn by chance, as many for every method."""

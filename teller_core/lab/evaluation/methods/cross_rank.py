@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from teller_core.data.table import UNKNOWN, Float64
+from teller_core.judge.step_numbers import FLOOR
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.step_features import FLOOR
 
 GRID: Sequence[Options] = ({"waits": 0}, {"waits": 1})
 """Whether recorded waits in collectives are taken off what a rank worked."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from teller_core.data.table import Float64
+from teller_core.judge.step_numbers import HOST, NAMES, STOOD, TIMES
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.step_features import COUNTERS, NAMES, PAUSES, TIMES
 from teller_core.lab.evaluation.training import healthy_steps
 
-SETS: Sequence[Sequence[str]] = (("took",), TIMES, (*TIMES, *COUNTERS, *PAUSES))
+SETS: Sequence[Sequence[str]] = (TIMES[:1], TIMES, (*TIMES, *HOST, *STOOD))
 GRID: Sequence[Options] = tuple({"columns": at, "summed": summed} for at in range(3) for summed in (0, 1))
 """Which columns are looked at, and whether their rarities add up or the largest counts."""
 

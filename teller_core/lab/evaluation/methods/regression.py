@@ -8,13 +8,13 @@ import numpy as np
 
 from teller_core.data.table import Float64
 from teller_core.judge.robust import NORMAL_MAD
+from teller_core.judge.step_numbers import NAMES, WORK
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.learners import boosted_trees
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.operator_times import by_excess, ordered, totals
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.lab.evaluation.step_features import NAMES, WORK
 from teller_core.lab.evaluation.training import MOST_ROWS, fresh, some
 
 COLUMNS = [NAMES.index(name) for name in WORK]

@@ -36,7 +36,7 @@ def score(options: Options, seen: Seen) -> Float64:
     of = list(steps.phase) if options["by_phase"] else [""] * len(steps.phase)
     best = z_scores(_log_took(steps), of, options["least"])
     if options["gaps"]:
-        best = np.fmax(best, z_scores(steps.column("before"), of, options["least"]))
+        best = np.fmax(best, z_scores(steps.column("times.before"), of, options["least"]))
     return best
 
 
