@@ -88,15 +88,10 @@ def tokens(store: Store, target: str, *, capture: str | None = None, rank: int |
 
 
 def _rank_tokens(spans: StepSpans, suspects: Int32, vocabulary: "Vocabulary") -> RankTokens:
-    from teller_core.context.tpe.columns import self_times
-    from teller_core.context.tpe.guard import opened
-    from teller_core.context.tpe.structural import encode
+    from teller_core.context.tpe.of_steps import step_tokens
 
     tree, first = spans.tree, spans.first
-    alone = opened(tree, self_times(tree))
-    mine = suspects - first
-    alone[mine[(mine >= 0) & (mine < len(tree))]] = True
-    encoded = encode(tree, vocabulary, alone)
+    encoded, alone = step_tokens(spans, suspects, vocabulary)
     made = encoded.tokens
     return RankTokens(
         rank=spans.rank,

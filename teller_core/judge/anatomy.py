@@ -66,9 +66,12 @@ class _Step:
 
 
 class Grown(NamedTuple):
-    """An operator or a collective that took longer in a step, by all of its calls on all ranks: int ns, what that ``added``."""
+    """An operator or a collective that took longer in a step, by all of its calls on all ranks: int ns, what they took, and what
+    of it was ``added``.
+    """
 
     name: str
+    took: int
     added: int
 
 
@@ -91,31 +94,32 @@ def _grown(case: Case) -> dict[int, list[Grown]]:
     if calm.sum() < LEAST:
         return {}
     usual = _middle([found[at] for at in np.flatnonzero(calm).tolist()])
-    added: dict[int, dict[str, int]] = {}
+    added: dict[int, dict[str, Grown]] = {}
     least: dict[int, float] = {}
     for one in (*found, *_steps(case, decode=False)):
         mine = added.setdefault(one.step, {})
         least[one.step] = max(MATERIAL * one.lasted, least.get(one.step, 0.0))
         decodes = int(case.capture.steps.context_tokens[one.step]) == 0
-        for name, ns in _added(one, usual) if decodes else _oftener(one, usual):
-            mine[name] = mine.get(name, 0) + ns
+        for new in _added(one, usual) if decodes else _oftener(one, usual):
+            old = mine.get(new.name, Grown(new.name, 0, 0))
+            mine[new.name] = Grown(new.name, old.took + new.took, old.added + new.added)
     return {
-        step: sorted((Grown(*one) for one in mine.items() if one[1] >= least[step]), key=lambda one: -one.added)
+        step: sorted((one for one in mine.values() if one.added >= least[step]), key=lambda one: -one.added)
         for step, mine in added.items()
     }
 
 
-def _added(one: _Step, usual: _Step) -> Iterator[tuple[str, int]]:
+def _added(one: _Step, usual: _Step) -> Iterator[Grown]:
     for took, normal in ((one.own, usual.own), (one.met, usual.met)):
         for name, ns in took.items():
-            yield name, ns - normal.get(name, 0)
+            yield Grown(name, ns, ns - normal.get(name, 0))
 
 
-def _oftener(one: _Step, usual: _Step) -> Iterator[tuple[str, int]]:
+def _oftener(one: _Step, usual: _Step) -> Iterator[Grown]:
     for name, calls in one.calls.items():
         normal = usual.calls.get(name, 0)
         if normal and calls >= MORE_CALLS * normal:
-            yield name, one.own[name] * (calls - normal) // calls
+            yield Grown(name, one.own[name], one.own[name] * (calls - normal) // calls)
 
 
 def slow_way(case: Case) -> Way | None:

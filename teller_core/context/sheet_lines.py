@@ -1,0 +1,93 @@
+"""Log lines as a part of a sheet: what was said in a stretch of time, the most telling lines of it."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from teller_core.data.sheet_parts import PARTS, SAID_NUMBERS, Said, no_rows
+from teller_core.data.steps import Lines
+from teller_core.data.table import Float32, Int64
+
+LONGEST = 160
+"""Characters of a line that are kept: what it is about stands at its beginning."""
+LOUD = ("WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
+NAMES = re.compile(r"\b(?:\w+-)?[0-9a-f]{6,}(?:-[0-9a-z]+)*\b(?<![a-z]{6})|\b0x[0-9a-fA-F]+\b")
+"""Names that somebody made up for one request, one object: they say nothing about any other."""
+NUMBER = re.compile(r"[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
+MOST_LOOKED_AT = 4000
+"""Lines of a stretch: of more those at its beginning are enough to choose from."""
+
+
+def said_between(lines: Lines, low: int, high: int, own: Int64) -> Said:
+    """What was said from ``low`` to ``high`` (ns) and, whenever it was, in the rows ``own``, which name what the sheet is of.
+    Lines that name another request are left out. First come those that name it, then loud ones, then known ones, then rare ones.
+    """
+    first, last = np.searchsorted(lines.time, [low, high + 1]).tolist()
+    during = np.arange(first, min(last, first + MOST_LOOKED_AT))
+    own = own[:MOST_LOOKED_AT]
+    during = during[lines.request[during] < 0]
+    rows = np.union1d(during, own).astype(np.int64)
+    if not len(rows):
+        return no_rows(Said)
+    text = [words(lines.untrusted_text[row]) for row in rows.tolist()]
+    mine = np.isin(rows, own)
+    chosen = np.array(sorted(_telling(lines, rows, text, mine)[: PARTS["said"]]), np.int64)
+    return Said(
+        line=rows[chosen].astype(np.int32),
+        rule=[lines.rule[row] for row in rows[chosen].tolist()],
+        level=[lines.level[row] for row in rows[chosen].tolist()],
+        untrusted_text=[text[at] for at in chosen.tolist()],
+        begin=np.clip((lines.time[rows[chosen]] - low) / max(high - low, 1), 0.0, 1.0).astype(np.float32),
+        own=mine[chosen].astype(np.uint8),
+        numbers=np.array([_numbers(lines, row) for row in rows[chosen].tolist()], np.float32).reshape(-1, SAID_NUMBERS),
+    )
+
+
+def words(text: str) -> str:
+    """``text`` on one line without what differs from one request to the next: names as ``*``, numbers as ``#``."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST])
+    return NUMBER.sub("#", NAMES.sub("*", plain))[:LONGEST].strip()
+
+
+def _telling(lines: Lines, rows: Int64, text: Sequence[str], mine: "np.ndarray[Any, np.dtype[np.bool_]]") -> list[int]:
+    """The positions of ``rows``, the most telling one first: of lines that say the same, one comes before all repetitions."""
+    often = Counter(text)
+    seen: Counter[str] = Counter()
+    keys: list[tuple[int, int, int, int, int, int]] = []
+    for at, row in enumerate(rows.tolist()):
+        loud = lines.level[row].upper() in LOUD
+        keys.append((seen[text[at]], -int(mine[at]), -int(loud), -int(bool(lines.rule[row])), often[text[at]], at))
+        seen[text[at]] += 1
+    return [key[-1] for key in sorted(keys)]
+
+
+def _numbers(lines: Lines, row: int) -> Float32:
+    """float32 [SAID_NUMBERS]: signed log1p of the first numbers that its rule knows, else of those in its words; NaN."""
+    out = np.full(SAID_NUMBERS, np.nan, np.float32)
+    given = [*_known(lines.fields[row])] or [*_written(lines.untrusted_text[row])]
+    for at, value in enumerate(given[:SAID_NUMBERS]):
+        out[at] = np.sign(value) * np.log1p(abs(value))
+    return out
+
+
+def _known(fields: str) -> Iterator[float]:
+    try:
+        said: object = json.loads(fields) if fields else {}
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(said, dict):
+        return
+    for value in said.values():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- any JSON
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
+            yield float(value)
+
+
+def _written(text: str) -> Iterator[float]:
+    for found in NUMBER.finditer(NAMES.sub("*", text[: 4 * LONGEST])):
+        value = float(found[0].replace("_", ""))
+        if abs(value) < 1e15:
+            yield value
