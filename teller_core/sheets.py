@@ -1,7 +1,7 @@
 """From a capture to sheets: what the root-cause model is shown of its steps and requests.
 
-``judge`` and ``context`` each write their parts; here they are put together. A sheet holds nothing but what was recorded, and names
-nothing that somebody called the capture or its files.
+``judge`` and ``context`` each write their parts; here they are put together. A sheet holds what was recorded, and not what
+somebody called the capture or its files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -145,7 +145,7 @@ def _step(case: Case, step: int, numbers: Float32, low: int, high: int) -> Itera
 
 
 def _most_suspicious(case: Case, life: Life) -> int:
-    """Of its steps, those with a profile where there are any, the one that took most beyond what its work asks for; -1 for none."""
+    """Of its steps, or of those with a profile, the one that took most beyond what its work asks for; -1 for none."""
     own = life.step.astype(np.int64)
     profiled = own[case.profiled[own]]
     own = profiled if len(profiled) else own

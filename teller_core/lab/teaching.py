@@ -1,0 +1,207 @@
+"""Sheets of packed lives with what is true of them: what the root-cause model is trained on.
+
+Of each episode and tier some steps and requests are drawn: of those that were struck as many as find room, and OTHERS times as
+many others. What is drawn is decided by names of lives alone, so that it is the same every time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from teller_core.data.sheets import Kind, Sheets, View, joined
+from teller_core.data.sheets_file import Taught, read_taught, write_taught
+from teller_core.data.table import Int8, Int64, Text
+from teller_core.errors import FormatError, InputError
+from teller_core.lab.benchmark import episodes as cut
+from teller_core.lab.benchmark.pack import Packed, capture_of, lives
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
+from teller_core.lab.evaluation.loading import about_of, episode_of
+from teller_core.sheets import request_sheets, step_sheets
+from teller_core.tell.visible import visible
+
+TIERS = (0, 1, 2, 3, 4)
+MOST = 2_400
+"""Sheets of a life, over all its tiers: as many as find room in a training of forty minutes with those of twenty others."""
+OTHERS = 3
+"""Of what was not struck, as many times as of what was: fewer would teach that trouble is common."""
+STEPS = 0.4
+"""Of the room, this part is for steps."""
+LONGEST = 200
+"""Characters of an operator's name, as in a sheet."""
+
+
+class Drawn(NamedTuple):
+    """Sheets of one episode with their truth: the columns of :class:`Taught`, by name."""
+
+    sheets: Sheets
+    truth: dict[str, Any]
+
+
+def write_sheets(
+    folder: Path,
+    to: Path,
+    progress: Callable[[str], None],
+    *,
+    tiers: Sequence[int] = TIERS,
+    most: int = MOST,
+    side: str = "train",
+) -> list[Path]:
+    """Write one file of sheets for each life of ``side`` that is packed in ``folder`` into the folder ``to``; those that are
+    there already stay. Returns all of them. Raises InputError where no life is there.
+    """
+    found = [life for life in lives(folder) if life.about["side"] == side]
+    if not found:
+        raise InputError(
+            f"--lives {folder.name}", f"no life of the {side} side is packed in it", "Build some: teller lab build"
+        )
+    to.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = []
+    for at, life in enumerate(found, 1):
+        path = to / f"{life.name}.npz"
+        if not _there(path):
+            progress(f"life {at} of {len(found)}")
+            write_taught(taught_of(life, tiers=tiers, most=most), path)
+        paths.append(path)
+    return paths
+
+
+def _there(path: Path) -> bool:
+    """Whether sheets of this program's layout stand in ``path``."""
+    if not path.exists():
+        return False
+    try:
+        read_taught(path)
+    except FormatError:
+        return False
+    return True
+
+
+def taught_of(life: Packed, *, tiers: Sequence[int] = TIERS, most: int = MOST) -> Taught:
+    """The sheets of one life at all ``tiers``, about ``most`` together. Raises InputError for a life without an episode."""
+    drawn = [one for tier in tiers for one in _of_tier(life, tier, most // len(tiers))]
+    if not drawn:
+        raise InputError(f"The life {life.name}", "nothing was done in it", "Build it again")
+    columns: dict[str, Any] = {}
+    for name, first in drawn[0].truth.items():
+        parts = [one.truth[name] for one in drawn]
+        columns[name] = [cell for part in parts for cell in part] if isinstance(first, list) else np.concatenate(parts)
+    return Taught(life=life.name, about=about_of(life), sheets=joined([one.sheets for one in drawn]), **columns)
+
+
+def _of_tier(life: Packed, tier: int, most: int) -> Iterator[Drawn]:
+    capture = capture_of(life, tier)
+    given = cut.episodes(life, capture, tier)
+    for each in given:
+        chance = np.random.default_rng(crc32(f"{life.name} {tier} {each.block} {each.strike}".encode()))
+        yield draw(each, episode_of(life, each), most // max(len(given), 1), chance)
+
+
+def draw(given: cut.Episode, episode: Episode, most: int, chance: np.random.Generator) -> Drawn:
+    """Some of the steps and requests of one episode, about ``most`` sheets."""
+    case, labels = episode.seen.case, episode.labels
+    judged = np.array(
+        [1 if cause not in (HEALTHY, NOT_JUDGED) else -1 if cause else 0 for cause in labels.request], np.int8
+    )
+    looked = case.profiled.astype(np.float64)
+    of_requests = np.zeros(len(judged))
+    np.maximum.at(of_requests, case.capture.participation.request, looked[case.capture.participation.step])
+    requests = some(judged, of_requests > 0, round(most * (1 - STEPS)), chance)
+    views = 1 + (len(case.capture.ranks) > 1)
+    steps = some(labels.step, case.profiled, round(most * STEPS / views), chance)
+    sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
+    return Drawn(sheets, truth_of(sheets, given, episode))
+
+
+def some(label: Int8, profiled: "np.ndarray[Any, np.dtype[np.bool_]]", most: int, chance: np.random.Generator) -> Int64:
+    """int64, ascending: positions of what is judged, those first that a profile shows, ``most`` in all."""
+    struck, others = (np.flatnonzero(label == value) for value in (1, 0))
+    room = max(min(len(struck), most // (1 + OTHERS)), 0)
+    picked = [
+        _pick(struck, profiled, room, chance),
+        _pick(others, profiled, min(most - room, max(OTHERS * room, most // 4)), chance),
+    ]
+    return np.sort(np.concatenate(picked))
+
+
+def _pick(
+    rows: Int64, profiled: "np.ndarray[Any, np.dtype[np.bool_]]", room: int, chance: np.random.Generator
+) -> Int64:
+    """``room`` of the rows: half of it goes to those that a profile shows, where they are as many."""
+    rows = chance.permutation(rows)
+    seen, others = rows[profiled[rows]], rows[~profiled[rows]]
+    first = seen[: (room + 1) // 2]
+    rest = np.concatenate([others, seen[len(first) :]])
+    return np.concatenate([first, rest[: room - len(first)]])
+
+
+def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, Any]:
+    """The columns of :class:`Taught` for sheets of one episode."""
+    labels, count = episode.labels, len(sheets)
+    request = sheets.kind == Kind.REQUEST
+    abnormal, cause = _judged(sheets, episode)
+    place = [
+        int((given.labels.request_window if of_request else given.labels.step_window)[at])
+        for of_request, at in zip(request.tolist(), sheets.position.tolist(), strict=True)
+    ]
+    hit = np.array([at >= 0 and given.windows[at].strike is not None for at in place], np.bool_)
+    window = [
+        int((labels.request_window if of_request else labels.step_window)[at])
+        for of_request, at in zip(request.tolist(), sheets.position.tolist(), strict=True)
+    ]
+    operators = [
+        "\n".join(visible(name)[:LONGEST] for name in labels.operators.get(step, ())) if struck == 1 else ""
+        for step, struck in zip(sheets.step.tolist(), abnormal.tolist(), strict=True)
+    ]
+    usual = next(iter(labels.ranks.values()), -1)
+    rank = np.array([labels.ranks.get(step, usual) for step in sheets.step.tolist()], np.int32)
+    rank = np.where(abnormal == 1, rank, -1).astype(np.int32)
+    guilty, suspect = _guilty(sheets, operators, rank)
+    return {
+        "abnormal": abnormal,
+        "cause": cause,
+        "hard": (hit & (labels.cause == "") & (abnormal == 0)).astype(np.uint8),
+        "block": np.full(count, given.block, np.int32),
+        "strike": np.where(hit, given.strike, -1).astype(np.int32),
+        "window": np.array(window, np.int32),
+        "fault": [labels.fault] * count,
+        "severity": [labels.severity] * count,
+        "d_prime": np.full(count, labels.d_prime, np.float32),
+        "rank": rank,
+        "operators": operators,
+        "guilty": guilty,
+        "guilty_suspect": suspect,
+    }
+
+
+def _judged(sheets: Sheets, episode: Episode) -> tuple[Int8, Text]:
+    """Whether each is abnormal, and by what."""
+    labels = episode.labels
+    abnormal: list[int] = []
+    cause: list[str] = []
+    for kind, at in zip(sheets.kind.tolist(), sheets.position.tolist(), strict=True):
+        if kind == Kind.REQUEST:
+            said = labels.request[at]
+            abnormal.append(-1 if said == NOT_JUDGED else int(said != HEALTHY))
+            cause.append(said)
+        else:
+            abnormal.append(int(labels.step[at]))
+            cause.append({1: labels.cause, 0: HEALTHY}.get(abnormal[-1], NOT_JUDGED))
+    return np.array(abnormal, np.int8), cause
+
+
+def _guilty(sheets: Sheets, operators: Text, rank: "np.ndarray[Any, np.dtype[np.int32]]") -> tuple[Any, Any]:
+    """uint8 a piece and a suspect: it is one of the operators; across ranks, a call of the rank to blame."""
+    piece, suspect = np.zeros(len(sheets.pieces.symbol), np.uint8), np.zeros(len(sheets.suspects.row), np.uint8)
+    for at, names in enumerate(operators):
+        wanted = set(names.split("\n")) if names else set[str]()
+        mine = sheets.of("pieces", at)
+        if sheets.view[at] == View.HORIZONTAL:
+            piece[mine] = (sheets.pieces.rank[mine] == rank[at]) & (rank[at] >= 0)
+        elif wanted:
+            piece[mine] = [name in wanted for name in sheets.pieces.name[mine]]
+        mine = sheets.of("suspects", at)
+        suspect[mine] = [name in wanted for name in sheets.suspects.name[mine]]
+    return piece, suspect
