@@ -207,6 +207,10 @@ def _lab(lab: Parser, common: Parser) -> None:
     judged.add_argument("--leave-out", choices=LEFT_OUT, help="judge on each one that it was never trained on")
     leaks = add("leaks", "say whether the lives of the benchmark give away what was done in them")
     leaks.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
+    sheets = add("sheets", "write what the root-cause model is trained on: sheets of the lives to learn from")
+    sheets.add_argument("folder", type=path, metavar="FOLDER", help="where they go, one file a life")
+    sheets.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
+    sheets.add_argument("--most", type=count, metavar="N", help="of a life, at all its tiers (default: 2400)")
 
 
 def _counterfactual(add: Callable[..., Parser]) -> None:

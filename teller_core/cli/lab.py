@@ -31,6 +31,7 @@ def _lab(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         "build": _build,
         "eval": _eval,
         "leaks": _leaks,
+        "sheets": _sheets,
         "rerun": _rerun,
         "lifted": _lifted,
     }
@@ -169,6 +170,19 @@ def _leaks(given: argparse.Namespace) -> int:
     with shown_on(sys.stderr) as shown:
         verdicts = leaks(given.lives or PACKED, lambda text: shown(text, 0, 0))
     say("\n".join(lines_of(verdicts)))
+    return 0
+
+
+def _sheets(given: argparse.Namespace) -> int:
+    from teller_core.lab.teaching import MOST, write_sheets
+
+    if option(given, "json"):
+        raise InputError("lab sheets", "it writes files", "Leave --json away")
+    with shown_on(sys.stderr) as shown:
+        paths = write_sheets(
+            given.lives or PACKED, given.folder, lambda text: shown(text, 0, 0), most=given.most or MOST
+        )
+    say("\n".join(f"{path}  {path.stat().st_size:,} bytes" for path in paths))
     return 0
 
 
