@@ -6,6 +6,7 @@ somebody called the capture or its files.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from teller_core.data.linked import StepSpans
 from teller_core.data.report import Metric
 from teller_core.data.sheet_parts import PARTS, Facts, Pieces, Said, Suspects, Together, joined_rows, no_rows
 from teller_core.data.sheets import CLUE, AnyPart, Kind, Sheets, View, cause_ids, no_sheets, place_of, with_rows
-from teller_core.data.table import UNKNOWN, Float32, Int64
+from teller_core.data.table import UNKNOWN, Float32, Int64, rows
 from teller_core.judge.clues import clues_of
 from teller_core.judge.evidence import SAMPLED
 from teller_core.judge.life import Life
@@ -79,12 +80,12 @@ def request_sheets(case: Case, requests: Int64, metric: Metric = "e2e") -> Sheet
 
 def step_sheets(case: Case, steps: Int64) -> Sheets:
     """For each of ``steps`` (positions) a vertical sheet, and where several ranks worked on it a horizontal one."""
-    rows = step_rows(case, steps) if len(steps) else np.empty((0, len(place_of())), np.float32)
+    numbers = step_rows(case, steps) if len(steps) else np.empty((0, len(place_of())), np.float32)
     stretch = window(case, steps)
     made: list[_Sheet] = []
     for at, step in enumerate(steps.tolist()):
         low, high = (int(edge[at]) if stretch.known[at] else UNKNOWN for edge in (stretch.low, stretch.high))
-        made += _step(case, step, rows[at], low, high)
+        made += _step(case, step, numbers[at], low, high)
     return _put_together(case, made)
 
 
@@ -234,8 +235,8 @@ def _by(case: Case, what: str) -> Keyed:
 def _put_together(case: Case, made: Sequence[_Sheet]) -> Sheets:
     if not made:
         return no_sheets()
-    parts = {part: _cleaned(joined_rows([getattr(one, part) for one in made])) for part in PARTS}
-    ends = {f"{part}_at": with_rows([_rows(one, part) for one in made]) for part in PARTS}
+    parts: dict[str, Any] = {part: _cleaned(joined_rows([getattr(one, part) for one in made])) for part in PARTS}
+    parts |= {f"{part}_at": with_rows([rows(getattr(one, part)) for one in made]) for part in PARTS}
     has_tokens = any((one.pieces.symbol >= 0).any() for one in made)
     return Sheets(
         kind=np.array([one.kind for one in made], np.uint8),
@@ -247,7 +248,6 @@ def _put_together(case: Case, made: Sequence[_Sheet]) -> Sheets:
         numbers=np.nan_to_num(np.stack([one.numbers for one in made]), nan=np.nan, posinf=np.nan, neginf=np.nan),
         clues=np.stack([one.clues for one in made]),
         **parts,
-        **ends,
         vocabulary=_vocabulary() if has_tokens else "",
     )
 
@@ -256,10 +256,6 @@ def _vocabulary() -> str:
     from teller_core.context.tpe.default import default
 
     return default().hash
-
-
-def _rows(one: _Sheet, part: str) -> int:
-    return len(next(iter(vars(getattr(one, part)).values())))
 
 
 def _cleaned(part: AnyPart) -> AnyPart:

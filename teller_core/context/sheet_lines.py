@@ -4,13 +4,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from teller_core.data.sheet_parts import PARTS, SAID_NUMBERS, Said, no_rows
 from teller_core.data.steps import Lines
-from teller_core.data.table import Float32, Int64
+from teller_core.data.table import Float32, Int64, Mask
 
 LONGEST = 160
 """Characters of a line that are kept: what it is about stands at its beginning."""
@@ -18,6 +18,8 @@ LOUD = ("WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
 NAMES = re.compile(r"\b(?:\w+-)?[0-9a-f]{6,}(?:-[0-9a-z]+)*\b(?<![a-z]{6})|\b0x[0-9a-fA-F]+\b")
 """Names that somebody made up for one request, one object: they say nothing about any other."""
 NUMBER = re.compile(r"[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
+REPEATED = 2
+"""Lines that say the same but for numbers: what steps and requests count is known without them."""
 MOST_LOOKED_AT = 4000
 """Lines of a stretch: of more those at its beginning are enough to choose from."""
 
@@ -26,24 +28,25 @@ def said_between(lines: Lines, low: int, high: int, own: Int64) -> Said:
     """What was said from ``low`` to ``high`` (ns) and, whenever it was, in the rows ``own``, which name what the sheet is of.
     Lines that name another request are left out. First come those that name it, then loud ones, then known ones, then rare ones.
     """
-    first, last = np.searchsorted(lines.time, [low, high + 1]).tolist()
-    during = np.arange(first, min(last, first + MOST_LOOKED_AT))
+    first, last = (int(at) for at in np.searchsorted(lines.time, [low, high + 1]))
+    during = np.arange(first, min(last, first + MOST_LOOKED_AT), dtype=np.int64)
     own = own[:MOST_LOOKED_AT]
     during = during[lines.request[during] < 0]
-    rows = np.union1d(during, own).astype(np.int64)
-    if not len(rows):
-        return no_rows(Said)
-    text = [words(lines.untrusted_text[row]) for row in rows.tolist()]
+    rows: Int64 = np.union1d(during, own).astype(np.int64)
+    text = [words(lines.untrusted_text[row]) for row in map(int, rows)]
     mine = np.isin(rows, own)
-    chosen = np.array(sorted(_telling(lines, rows, text, mine)[: PARTS["said"]]), np.int64)
+    chosen = sorted(_telling(lines, rows, text, mine)[: PARTS["said"]])
+    if not chosen:
+        return no_rows(Said)
+    kept = [int(rows[at]) for at in chosen]
     return Said(
-        line=rows[chosen].astype(np.int32),
-        rule=[lines.rule[row] for row in rows[chosen].tolist()],
-        level=[lines.level[row] for row in rows[chosen].tolist()],
-        untrusted_text=[text[at] for at in chosen.tolist()],
-        begin=np.clip((lines.time[rows[chosen]] - low) / max(high - low, 1), 0.0, 1.0).astype(np.float32),
+        line=np.array(kept, np.int32),
+        rule=[lines.rule[row] for row in kept],
+        level=[lines.level[row] for row in kept],
+        untrusted_text=[text[at] for at in chosen],
+        begin=np.clip((lines.time[kept] - low) / max(high - low, 1), 0.0, 1.0).astype(np.float32),
         own=mine[chosen].astype(np.uint8),
-        numbers=np.array([_numbers(lines, row) for row in rows[chosen].tolist()], np.float32).reshape(-1, SAID_NUMBERS),
+        numbers=np.stack([_numbers(lines, row) for row in kept]),
     )
 
 
@@ -53,14 +56,15 @@ def words(text: str) -> str:
     return NUMBER.sub("#", NAMES.sub("*", plain))[:LONGEST].strip()
 
 
-def _telling(lines: Lines, rows: Int64, text: Sequence[str], mine: "np.ndarray[Any, np.dtype[np.bool_]]") -> list[int]:
-    """The positions of ``rows``, the most telling one first: of lines that say the same, one comes before all repetitions."""
+def _telling(lines: Lines, rows: Int64, text: Sequence[str], mine: Mask) -> list[int]:
+    """The positions of ``rows``, the most telling one first: of lines that say the same no more than REPEATED."""
     often = Counter(text)
     seen: Counter[str] = Counter()
     keys: list[tuple[int, int, int, int, int, int]] = []
-    for at, row in enumerate(rows.tolist()):
+    for at, row in enumerate(map(int, rows)):
         loud = lines.level[row].upper() in LOUD
-        keys.append((seen[text[at]], -int(mine[at]), -int(loud), -int(bool(lines.rule[row])), often[text[at]], at))
+        if seen[text[at]] < REPEATED:
+            keys.append((seen[text[at]], -int(mine[at]), -int(loud), -int(bool(lines.rule[row])), often[text[at]], at))
         seen[text[at]] += 1
     return [key[-1] for key in sorted(keys)]
 
@@ -81,7 +85,7 @@ def _known(fields: str) -> Iterator[float]:
         return
     if not isinstance(said, dict):
         return
-    for value in said.values():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] -- any JSON
+    for value in cast("dict[str, object]", said).values():
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
             yield float(value)
 

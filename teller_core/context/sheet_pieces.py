@@ -69,8 +69,9 @@ def heaviest(parent: Int64, own: Int64, most: int) -> Int64:
     if len(parent) <= most:
         return np.arange(len(parent))
     above: list[int] = parent.tolist()
+    heavy: list[int] = np.argsort(-own, kind="stable").tolist()
     kept: set[int] = set()
-    for row in np.argsort(-own, kind="stable").tolist():
+    for row in heavy:
         chain: list[int] = []
         at = row
         while at >= 0 and at not in kept:

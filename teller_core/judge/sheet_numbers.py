@@ -167,7 +167,8 @@ _REQUESTS_OWN = frozenset({"zones", "phases", "resources", "asked", "request", "
 
 def _asked(view: Scene) -> dict[str, float]:
     """By metric: the log of the value over what its work, and its load, predict."""
-    numbers, found = view.case.assessment.requests, {}
+    numbers = view.case.assessment.requests
+    found: dict[str, float] = {}
     for metric in METRICS:
         row = view.case.expectation(view.life.request, metric)
         if row is None:

@@ -62,14 +62,18 @@ def _sums(met: Collectives, ranks: Int64) -> dict[str, Float64]:
     known = met.wait != UNKNOWN
     named = known & (met.late >= 0) & (met.late != met.rank)
     own = met.late == met.rank
-    sums = {
-        "waited": np.bincount(met.rank[known], weights=met.wait[known], minlength=size),
-        "waited_for": np.bincount(met.late[named], weights=met.wait[named], minlength=size),
-        "transfer": np.bincount(met.rank[known], weights=(met.dur - met.wait)[known], minlength=size),
-        "late": np.bincount(met.rank[own], minlength=size).astype(np.float64),
+
+    def summed(rank: Int32, ns: Int64) -> Float64:
+        if not known.any():
+            return np.full(len(ranks), np.nan)
+        return np.bincount(rank, weights=ns, minlength=size)[ranks].astype(np.float64)
+
+    return {
+        "waited": summed(met.rank[known], met.wait[known]),
+        "waited_for": summed(met.late[named], met.wait[named]),
+        "transfer": summed(met.rank[known], (met.dur - met.wait)[known]),
+        "late": summed(met.rank[own], np.ones(int(own.sum()), np.int64)),
     }
-    told = bool(known.any())
-    return {name: column[ranks] if told else np.full(len(ranks), np.nan) for name, column in sums.items()}
 
 
 def _kept(case: Case, steps: Int64, ranks: Int64, whole: int) -> Float64:

@@ -22,7 +22,8 @@ from teller_core.lab.evaluation.loading import about_of, episode_of
 from teller_core.sheets import request_sheets, step_sheets
 from teller_core.tell.visible import visible
 
-TIERS = (0, 1, 2, 3, 4)
+TIERS = (1, 2, 3, 4)
+"""At T0 nothing tells one request from another."""
 MOST = 2_400
 """Sheets of a life, over all its tiers: as many as find room in a training of forty minutes with those of twenty others."""
 OTHERS = 3
@@ -181,9 +182,9 @@ def _judged(sheets: Sheets, episode: Episode) -> tuple[Int8, Text]:
     labels = episode.labels
     abnormal: list[int] = []
     cause: list[str] = []
-    for kind, at in zip(sheets.kind.tolist(), sheets.position.tolist(), strict=True):
+    for kind, at in zip(sheets.kind.tolist(), map(int, sheets.position), strict=True):
         if kind == Kind.REQUEST:
-            said = labels.request[at]
+            said: str = labels.request[at]
             abnormal.append(-1 if said == NOT_JUDGED else int(said != HEALTHY))
             cause.append(said)
         else:
