@@ -30,6 +30,11 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Generator[Case]:
         yield stored_case(store, store.resolve(None))
 
 
+@pytest.fixture(scope="module")
+def sheets_of_two_nodes(two_nodes: Case) -> tuple[Sheets, Sheets]:
+    return all_of(two_nodes)
+
+
 def all_of(case: Case) -> tuple[Sheets, Sheets]:
     """The sheets of every request and of every step."""
     requests = request_sheets(case, np.arange(len(case.starts), dtype=np.int64))
@@ -63,8 +68,10 @@ def test_the_names_of_the_layout_are_those_of_what_is_measured() -> None:
     assert set(CHARGES) == set(front.Zone.__dataclass_fields__) - {"low", "high"}
 
 
-def test_a_real_capture_of_two_ranks_has_both_views_of_its_steps(two_nodes: Case) -> None:
-    requests, steps = all_of(two_nodes)
+def test_a_real_capture_of_two_ranks_has_both_views_of_its_steps(
+    two_nodes: Case, sheets_of_two_nodes: tuple[Sheets, Sheets]
+) -> None:
+    requests, steps = sheets_of_two_nodes
     assert len(requests) == len(two_nodes.starts) and set(requests.kind) == {Kind.REQUEST}
     vertical, horizontal = (steps.view == view for view in (View.VERTICAL, View.HORIZONTAL))
     assert vertical.sum() == len(two_nodes.begin) and horizontal.any() and set(steps.kind) == {Kind.STEP}
@@ -78,8 +85,10 @@ def test_a_real_capture_of_two_ranks_has_both_views_of_its_steps(two_nodes: Case
     assert (np.diff(requests.pieces_at)[requests.step >= 0] > 0).any()
 
 
-def test_pieces_are_spans_of_the_step_with_their_own_names(two_nodes: Case) -> None:
-    _, steps = all_of(two_nodes)
+def test_pieces_are_spans_of_the_step_with_their_own_names(
+    two_nodes: Case, sheets_of_two_nodes: tuple[Sheets, Sheets]
+) -> None:
+    _, steps = sheets_of_two_nodes
     pieces, seen = steps.pieces, 0
     step = np.repeat(steps.step, np.diff(steps.pieces_at))
     for at in np.flatnonzero(pieces.symbol >= 0).tolist():
@@ -152,12 +161,14 @@ def _without_steps(capture: Capture) -> Capture:
     )
 
 
-def test_nothing_that_somebody_called_a_capture_or_its_files_is_in_a_sheet(two_nodes: Case) -> None:
+def test_nothing_that_somebody_called_a_capture_or_its_files_is_in_a_sheet(
+    two_nodes: Case, sheets_of_two_nodes: tuple[Sheets, Sheets]
+) -> None:
     said = "zebra-crossing"
     capture = two_nodes.capture
     files = [file._replace(name=f"{said}-{at}.log") for at, file in enumerate(capture.files)]
     renamed = case_of(replace(capture, name=said, id=said, files=files), two_nodes.assessment)
-    for mine, other in zip(all_of(two_nodes), all_of(renamed), strict=True):
+    for mine, other in zip(sheets_of_two_nodes, all_of(renamed), strict=True):
         assert said not in texts(other)
         assert texts(mine) == texts(other)
         np.testing.assert_array_equal(mine.numbers, other.numbers)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teller_core.data import sheets as module
@@ -25,6 +25,7 @@ def same(one: Sheets, other: Sheets) -> None:
     assert one.vocabulary == other.vocabulary
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(0, 99))
 def test_what_is_joined_comes_apart_again(counts: list[int], seed: int) -> None:
     several = [made(count, seed + at) for at, count in enumerate(counts)]
@@ -36,6 +37,7 @@ def test_what_is_joined_comes_apart_again(counts: list[int], seed: int) -> None:
         begin += len(one)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 6), st.integers(0, 99), st.data())
 def test_sheets_are_taken_with_all_that_is_theirs(count: int, seed: int, data: st.DataObject) -> None:
     sheets = made(count, seed)
