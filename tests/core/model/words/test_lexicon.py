@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from teller_core import judge
+from teller_core.judge import rules_anatomy, rules_device, rules_logs, rules_replicas
 from teller_core.model.words.lexicon import UNITS, _forms, clause
 from tests.core.model.words.making import HOSTILE, item
 
-MAKERS = {"cost": 0, "count": 0, "step_item": 1, "line_item": 2, "_gauge": 0, "_percent": 0, "_stood": 3}
+MAKERS = {"cost": 0, "count": 0, "step_item": 1, "line_item": 2, "_gauge": 0, "_percent": 0, "_of_steps": 3}
 RULES = sorted(Path(judge.__path__[0]).glob("rules_*.py"))
 
 
@@ -33,6 +34,17 @@ def test_every_name_that_a_rule_gives_to_a_fact_has_words() -> None:
     found = list(names())
     assert len(found) > 100
     assert {(name, where) for name, where in found if name not in _forms()} == set()
+
+
+def test_names_that_stand_in_tables_have_words_too() -> None:
+    tables = [
+        *(why for _, why in rules_device.FALLBACKS.values()),
+        *(said for _, said in rules_logs.HANGS),
+        *rules_replicas._WAITED.values(),
+        *(said for kind, said in rules_anatomy.SAID.items() if kind != "operator"),
+        f"{rules_anatomy.SAID['operator']}: {{x}}",
+    ]
+    assert [name for name in tables if name not in _forms()] == []
 
 
 def test_every_unit_of_a_rule_is_known() -> None:
