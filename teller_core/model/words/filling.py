@@ -1,7 +1,7 @@
 """From actions to text: words with their slots filled from the answer, facts as clauses. Nothing else gets into a sentence."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from teller_core.data.causes import cause
@@ -40,7 +40,7 @@ class Spoken:
         return tuple(fact for claim in self.claims for fact in claim.facts)
 
 
-def filled(actions: Sequence[int], matter: Matter, report: WhyReport) -> Spoken:
+def filled(actions: Iterable[int], matter: Matter, report: WhyReport) -> Spoken:
     """The text of ``actions``, which the grammar allows of ``matter``. Raises ValueError where a slot has nothing to fill it."""
     words, given = grammar().words, slots(report)
     claims: list[Claim] = []
