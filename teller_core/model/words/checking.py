@@ -157,10 +157,10 @@ def _comparisons_hold(sentence: str, answer: _Answer) -> bool:
             for value, normal in _pairs(answer)
         ):
             return False
-    left = COMPARED.sub(
-        " ", _without(unquoted, [QUOTED.sub(" ", text) for text in (*answer.clauses, *answer.literals)])
-    )
-    found = set(NUMBER.findall(left))
+    left = _without(unquoted, [QUOTED.sub(" ", text) for text in (*answer.clauses, *answer.literals)])
+    for pattern in (COMPARED, *SHARE.values()):
+        left = pattern.sub(" ", left)
+    found = set(NUMBER.findall(unquoted))
     higher = any(number(value) in found and value > normal for value, normal in _pairs(answer))
     lower = any(number(value) in found and value < normal for value, normal in _pairs(answer))
     return (higher or not UP.search(left)) and (lower or not DOWN.search(left))

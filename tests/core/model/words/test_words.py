@@ -151,6 +151,7 @@ def test_how_much_of_its_time_a_cost_is_is_told_where_it_is_a_part_of_it(value: 
     matter = of_report(answer)
     text = filled(taught(matter), matter, answer).text
     assert words in text and ("of its time" in text) == bool(words)
+    assert checked(text, answer).dropped == {}
 
 
 def test_what_its_end_would_save_is_told_of_the_whole_request_alone() -> None:
