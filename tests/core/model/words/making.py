@@ -76,9 +76,16 @@ def report(*findings: Finding, **more: Any) -> WhyReport:
     return WhyReport(findings=list(findings), **given)
 
 
-numbers = some.one_of(
+sound = some.one_of(
     some.integers(0, 5000).map(float),
     some.floats(0, 5000).map(lambda value: round(value, 2)),
+    some.floats(0, 30).map(lambda value: round(value, 2)),
+)
+numbers = some.one_of(
+    sound,
+    sound,
+    sound,
+    sound,
     some.sampled_from([0.0, -3.5, 1e-7, 1e22, float("inf"), float("nan")]),
 )
 texts = some.one_of(some.sampled_from(HOSTILE), some.text(max_size=30))
@@ -89,7 +96,8 @@ operators = some.one_of(some.none(), some.sampled_from(["aten::mm", "ncclKernel_
 def items(draw: some.DrawFn) -> EvidenceItem:
     """Evidence whose name may be known, a span's, or anything."""
     kind = draw(some.sampled_from(["pause", "span", "log_line", "step", "count", "sample"]))
-    names = some.one_of(some.sampled_from(NAMES), some.sampled_from(NAMES).map(_with_a_rank), texts)
+    known = some.sampled_from(NAMES)
+    names = some.one_of(known, known, known, known.map(_with_a_rank), texts)
     return EvidenceItem(
         kind=kind,
         scope=draw(some.sampled_from(["this_request", "its_steps", "similar_steps", "capture"])),
@@ -98,7 +106,7 @@ def items(draw: some.DrawFn) -> EvidenceItem:
         name=draw(names),
         value=draw(some.one_of(some.none(), numbers)),
         normal=draw(some.one_of(some.none(), numbers)),
-        unit=draw(some.one_of(some.sampled_from(UNITS), some.sampled_from(HOSTILE))),
+        unit=draw(some.one_of(some.just("ms"), some.just("ms"), some.sampled_from(UNITS), some.sampled_from(HOSTILE))),
         untrusted_text=draw(some.one_of(some.none(), some.sampled_from(HOSTILE))),
     )
 
