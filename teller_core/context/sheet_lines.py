@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from teller_core.data.table import Float32, Int64, Mask
 LONGEST = 160
 """Characters of a line that are kept: what it is about stands at its beginning."""
 LOUD = ("WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
-NAMES = re.compile(r"\b(?:\w+-)?[0-9a-f]{6,}(?:-[0-9a-z]+)*\b(?<![a-z]{6})|\b0x[0-9a-fA-F]+\b")
+NAMES = re.compile(r"\b(?:\w+-)*(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}\b(?:-[0-9a-z]+)*|\b0x[0-9a-fA-F]+\b")
 """Names that somebody made up for one request, one object: they say nothing about any other."""
 NUMBER = re.compile(r"[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
 REPEATED = 2
@@ -50,6 +51,7 @@ def said_between(lines: Lines, low: int, high: int, own: Int64) -> Said:
     )
 
 
+@lru_cache(maxsize=8192)
 def words(text: str) -> str:
     """``text`` on one line without what differs from one request to the next: names as ``*``, numbers as ``#``."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST])
