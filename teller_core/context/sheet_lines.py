@@ -18,7 +18,7 @@ LONGEST = 160
 LOUD = ("WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
 NAMES = re.compile(r"\b(?:\w+-)*(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}\b(?:-[0-9a-z]+)*|\b0x[0-9a-fA-F]+\b")
 """Names that somebody made up for one request, one object: they say nothing about any other."""
-NUMBER = re.compile(r"[-+]?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
+NUMBER = re.compile(r"(?:(?<!\w)[-+])?\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?", re.I)
 REPEATED = 2
 """Lines that say the same but for numbers: what steps and requests count is known without them."""
 MOST_LOOKED_AT = 4000
