@@ -1,0 +1,116 @@
+"""The model card: what a model was made of, what it reads, how good it was where it could be checked, and what it is not for."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from teller_core.data.sheets import layout_hash
+from teller_core.errors import FormatError
+from teller_core.model.calibrating import Calibration
+from teller_core.model.options import Masks, Parts, Plan, Shape
+
+NEXT = "Train it again: teller model train"
+LIMITS = (
+    "Trained on small models served on CPUs, with faults put there by hand; a GPU's kernels and real incidents it has not seen.",
+    "A cause that is not in the table above is never named: such a fault is called abnormal, and its cause is not told.",
+    "Scores are of lives kept from training, by which it was also chosen: those of the test side are in the benchmark's tables.",
+)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a model must be given: the hash of the ``layout`` of sheets, of the ``vocabulary`` of Trace Pair Encoding and how many
+    ``symbols`` it has; the hash of the ``words`` it speaks and how many there are, empty and 0 for a model without.
+    """
+
+    vocabulary: str
+    symbols: int
+    words: str = ""
+    spoken: int = 0
+    layout: str = field(default_factory=layout_hash)
+
+
+@dataclass(frozen=True)
+class Card:
+    """``data``: the hash of the training side; ``train``, ``held``: the lives learned from and chosen by; ``seen``: by cause,
+    sheets learned from; ``scores``: on ``held``. ``backbone``: the hash of the decoder that somebody else trained, empty for our own.
+    """
+
+    reads: Reads
+    shape: Shape
+    parts: Parts
+    plan: Plan
+    masks: Masks
+    data: str
+    train: Sequence[str]
+    held: Sequence[str]
+    sheets: int
+    seen: Mapping[str, int]
+    updates: int
+    seconds: float
+    calibration: Calibration = field(default_factory=Calibration)
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    backbone: str = ""
+
+    def written(self) -> dict[str, Any]:
+        """As JSON has it, which knows no NaN."""
+        made = asdict(self)
+        made["scores"] = {name: None if math.isnan(value) else value for name, value in self.scores.items()}
+        return made
+
+
+def card_of(given: Mapping[str, Any]) -> Card:
+    """The card that :meth:`Card.written` gave. Raises FormatError for anything else."""
+    kinds = {"reads": Reads, "shape": Shape, "parts": Parts, "plan": Plan, "masks": Masks}
+    try:
+        made = {name: kind(**given[name]) for name, kind in kinds.items()}
+        tuned = given["calibration"]
+        made["calibration"] = Calibration(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in tuned.items()}
+        )
+        scores = {name: math.nan if value is None else float(value) for name, value in given["scores"].items()}
+        return Card(**{**given, **made, "scores": scores})
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise FormatError("The model", "its card is broken", NEXT) from None
+
+
+def refuse_foreign(card: Card, here: Reads) -> None:
+    """Raise FormatError where a model reads or speaks otherwise than this program."""
+    for what in ("layout", "vocabulary", "words"):
+        if getattr(card.reads, what) != getattr(here, what):
+            names = {"layout": "layout of sheets", "vocabulary": "vocabulary of traces", "words": "set of words"}
+            raise FormatError("The model", f"it was trained with another {names[what]}", NEXT)
+
+
+def text_of(card: Card) -> str:
+    """The card for people."""
+    shape, lines = card.shape, ["# The root-cause model", ""]
+    what = (
+        f"the decoder {card.backbone[:16]} with LoRA" if card.backbone else f"{shape.layers} layers of {shape.hidden}"
+    )
+    left_out = [name for name, here in asdict(card.parts).items() if not here]
+    lines += [
+        f"- Network: {what}, read through one sequence a step or request"
+        + (f"; without {', '.join(left_out)}" if left_out else ""),
+        f"- Training data: {card.sheets} sheets of {len(card.train)} lives, hash {card.data[:16]}; chosen and calibrated on "
+        f"{len(card.held)} further lives: {', '.join(card.held)}",
+        f"- Training: seed {card.plan.seed}, {card.updates} updates, {card.seconds / 60:.1f} minutes",
+        f"- Reads: layout {card.reads.layout}, vocabulary {card.reads.vocabulary[:16]} ({card.reads.symbols} symbols)"
+        + (f"; speaks {card.reads.spoken} words, hash {card.reads.words[:16]}" if card.reads.spoken else ""),
+        f"- Calibration: temperature {card.calibration.temperature:.3f}; no cause is named below "
+        f"{card.calibration.threshold:.3f}",
+        "",
+        "| on lives kept from training | |",
+        "|---|---|",
+        *(f"| {name} | {'-' if math.isnan(value) else f'{value:.3f}'} |" for name, value in card.scores.items()),
+        "",
+        "| cause | sheets learned from |",
+        "|---|---|",
+        *(f"| {key} | {many} |" for key, many in card.seen.items() if many),
+        "",
+        "## Limits",
+        "",
+        *(f"- {line}" for line in LIMITS),
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,28 @@
+"""What the cause of a sheet may be: nothing, something that cannot be told, or a cause of the taxonomy."""
+
+from collections.abc import Sequence
+
+from teller_core.data.sheets import cause_ids
+
+NONE, UNTOLD, FIRST = 0, 1, 2
+"""Classes: nothing abnormal; abnormal, and why cannot be told; the first cause of the taxonomy."""
+
+
+def classes() -> int:
+    """How many there are."""
+    return FIRST + len(cause_ids())
+
+
+def class_of(key: str) -> int:
+    """The class of a cause of the taxonomy. Raises ValueError for one that is not there."""
+    return FIRST + cause_ids().index(key)
+
+
+def key_of(number: int) -> str:
+    """The cause that a class is, empty for the two that are none."""
+    return cause_ids()[number - FIRST] if number >= FIRST else ""
+
+
+def keys_of(numbers: Sequence[int]) -> list[str]:
+    """The cause of each class."""
+    return [key_of(number) for number in numbers]

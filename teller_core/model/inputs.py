@@ -1,0 +1,170 @@
+"""Sheets as the network takes them: numbers only, flat, with offsets. Text has become hashes, times have become logarithms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from teller_core.data.table import Float32, Int32, Int64, Mask
+
+Int8 = npt.NDArray[np.int8]
+Codes = np.ndarray[tuple[int, int], np.dtype[np.int32]]
+Values = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+Clues = np.ndarray[tuple[int, int, int], np.dtype[np.float32]]
+NAMES = ("suspects", "pieces", "said", "together", "facts")
+"""The ragged parts, in the order in which they are read."""
+PLAIN = ("numbers", "clues", "head", "tier", "life")
+"""The columns with a row a sheet."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What n sheets have of one kind. ``offsets`` int64 [n + 1] into the rest.
+
+    ``codes`` int32 [p, c]: places in tables, -1 for none; ``values`` float32 [p, v], NaN for what is not known; ``bag`` int32:
+    hashed words, those of item i from ``words[i]`` (int64 [p + 1]) on; ``target`` int8: 1 what a pointer should find, 0 what not,
+    -1 nobody knows; ``rank`` int32: the position of its rank in the capture, -1 for none.
+    """
+
+    offsets: Int64
+    codes: Codes
+    values: Values
+    words: Int64
+    bag: Int32
+    target: Int8
+    rank: Int32
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def check(self) -> None:
+        """Raise ValueError where offsets do not fit what they are offsets into."""
+        if self.offsets[0] != 0 or self.offsets[-1] != len(self) or np.any(np.diff(self.offsets) < 0):
+            raise ValueError("offsets do not cover the items")
+        if len(self.words) != len(self) + 1 or self.words[0] != 0 or self.words[-1] != len(self.bag):
+            raise ValueError("offsets do not cover the words")
+        if {len(self.values), len(self.target), len(self.rank)} != {len(self)}:
+            raise ValueError("columns differ in length")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the network should say of n sheets.
+
+    ``abnormal`` int8: 1, 0, or -1 where nobody judges; ``cause`` int32: its class, -1 where nobody judges; ``rank`` int32: a
+    position in the capture's ranks, -1; ``words`` int32: what to say, that of sheet i from ``offsets[i]`` (int64 [n + 1]) on;
+    ``weight`` float32: how much a sheet counts.
+    """
+
+    abnormal: Int8
+    cause: Int32
+    rank: Int32
+    offsets: Int64
+    words: Int32
+    weight: Float32
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """n sheets. ``numbers`` float32 [n, N] and ``clues`` float32 [n, causes, CLUE], NaN for what nobody recorded; ``head`` int32:
+    0 to 3, a step or a request by view; ``tier`` int32; ``life`` int32: which sheets are of one start of a server.
+    """
+
+    numbers: Values
+    clues: Clues
+    head: Int32
+    tier: Int32
+    life: Int32
+    suspects: Part
+    pieces: Part
+    said: Part
+    together: Part
+    facts: Part
+    wanted: Wanted
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """Its ragged parts by name, in the order in which they are read."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    def check(self) -> None:
+        """Raise ValueError where a part is not of these sheets."""
+        for part in self.parts.values():
+            part.check()
+            if len(part.offsets) != len(self) + 1:
+                raise ValueError("a part is of other sheets")
+        if {len(self.numbers), len(self.clues), len(self.tier), len(self.life), len(self.wanted.cause)} != {len(self)}:
+            raise ValueError("columns differ in length")
+
+
+def spread(offsets: Int64, rows: Int64) -> tuple[Int64, Int64]:
+    """The items of ``rows`` one behind the other (int64 positions), and the offsets that they have there."""
+    length = offsets[rows + 1] - offsets[rows]
+    stop = np.cumsum(length)
+    first = np.repeat(offsets[rows] - (stop - length), length)
+    return first + np.arange(len(first)), np.concatenate([np.zeros(1, dtype=np.int64), stop])
+
+
+def taken(inputs: Inputs, rows: Int64) -> Inputs:
+    """The sheets at ``rows``."""
+    words, offsets = spread(inputs.wanted.offsets, rows)
+    old = inputs.wanted
+    wanted = Wanted(old.abnormal[rows], old.cause[rows], old.rank[rows], offsets, old.words[words], old.weight[rows])
+    columns = {name: getattr(inputs, name)[rows] for name in PLAIN}
+    return Inputs(wanted=wanted, **columns, **{name: _of_sheets(part, rows) for name, part in inputs.parts.items()})
+
+
+def _of_sheets(part: Part, rows: Int64) -> Part:
+    items, offsets = spread(part.offsets, rows)
+    return replace(_of_items(part, items), offsets=offsets)
+
+
+def _of_items(part: Part, items: Int64) -> Part:
+    bag, words = spread(part.words, items)
+    return Part(
+        part.offsets, part.codes[items], part.values[items], words, part.bag[bag], part.target[items], part.rank[items]
+    )
+
+
+def kept(part: Part, keep: Mask) -> Part:
+    """``part`` with only the items where ``keep`` is true."""
+    if keep.all():
+        return part
+    count = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(keep)])
+    return replace(_of_items(part, np.flatnonzero(keep)), offsets=count[part.offsets])
+
+
+def owners(part: Part) -> Int64:
+    """int64: the sheet of each item."""
+    return np.repeat(np.arange(len(part.offsets) - 1), np.diff(part.offsets))
+
+
+def joined(several: Sequence[Inputs]) -> Inputs:
+    """All sheets of ``several``, which must not be empty, in their order."""
+    columns = {name: np.concatenate([getattr(one, name) for one in several]) for name in PLAIN}
+    parts = {name: _joined_parts([getattr(one, name) for one in several]) for name in NAMES}
+    told = [one.wanted for one in several]
+    flat = {
+        field.name: np.concatenate([getattr(one, field.name) for one in told])
+        for field in fields(Wanted)
+        if field.name != "offsets"
+    }
+    return Inputs(wanted=Wanted(offsets=_stacked([one.offsets for one in told]), **flat), **columns, **parts)
+
+
+def _joined_parts(several: Sequence[Part]) -> Part:
+    names = ("codes", "values", "bag", "target", "rank")
+    columns = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
+    offsets = {name: _stacked([getattr(one, name) for one in several]) for name in ("offsets", "words")}
+    return Part(**columns, **offsets)
+
+
+def _stacked(several: Sequence[Int64]) -> Int64:
+    """Offsets into what stands one behind the other."""
+    base = np.cumsum([0, *(one[-1] for one in several)])
+    later = [one[1:] + low for one, low in zip(several, base[:-1], strict=True)]
+    return np.concatenate([np.zeros(1, dtype=np.int64), *later])

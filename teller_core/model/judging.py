@@ -1,0 +1,123 @@
+"""A trained model on a disk, and what it says of sheets. Nothing here loads torch before it is asked."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from teller_core.data.sheets import Sheets
+from teller_core.data.table import Float32, Float64, Int32, Int64
+from teller_core.errors import FormatError, InputError, MissingExtra
+from teller_core.model.calibrating import sigmoid
+from teller_core.model.card import Card, Reads, card_of, refuse_foreign
+from teller_core.model.classes import FIRST
+from teller_core.model.inputs import owners
+from teller_core.model.measured import measured
+from teller_core.model.preparing import prepared
+from teller_core.model.verdicts import Verdict, Verdicts
+
+if TYPE_CHECKING:
+    from teller_core.model.net.network import Network
+
+SHIPPED = Path(__file__).parent / "weights" / "model.safetensors"
+"""The model that comes with the project."""
+THREADS = 2
+ABNORMAL = 0.5
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights with their card."""
+
+    card: Card
+    network: "Network"
+
+
+def installed() -> bool:
+    """Whether a model can be loaded at all: torch and transformers are optional. A look that loads neither."""
+    return all(find_spec(name) is not None for name in ("torch", "transformers", "safetensors"))
+
+
+def load(path: Path = SHIPPED, *, words: str = "", backbone: Path | None = None, threads: int = THREADS) -> Model:
+    """The model in a file. ``words``: the hash of those this program speaks, empty where nobody is going to ask for any;
+    ``backbone``: the folder of the decoder around which it was trained, where it was.
+
+    Raises MissingExtra without torch, InputError where there is no file, FormatError where it is none, or is foreign.
+    """
+    if not installed():
+        raise MissingExtra("The model", "torch or transformers is not installed", "Install teller-mcp[model]")
+    import torch
+
+    from teller_core.model.net.files import put_into, read
+    from teller_core.model.net.network import small
+
+    tensors, told = read(path)
+    card = card_of(told)
+    here = Reads(card.reads.vocabulary, card.reads.symbols, words or card.reads.words, card.reads.spoken)
+    refuse_foreign(card, here)
+    torch.set_num_threads(threads)
+    reads = card.reads
+    network = _around(card, backbone) if card.backbone else small(card.shape, reads.symbols, reads.spoken)
+    put_into(network, tensors, path.name)
+    network.eval().requires_grad_(False)
+    return Model(card, network)
+
+
+def _around(card: Card, backbone: Path | None) -> "Network":
+    from teller_core.model.net.backbone import large
+
+    if backbone is None:
+        raise InputError("The model", "it was trained around a decoder of somebody else", "Name that with --backbone")
+    network = large(backbone, card.reads.symbols, card.reads.spoken)
+    if network.origin != card.backbone:
+        raise FormatError(f"--backbone {backbone.name}", "the model was trained around another one", "Name that one")
+    return network
+
+
+@lru_cache(1)
+def shipped() -> Model:
+    """The model that comes with the project, loaded when it is first asked for."""
+    return load()
+
+
+def judged(model: Model, sheets: Sheets) -> Verdicts:
+    """What ``model`` says of ``sheets``. Raises FormatError where their tokens are of another vocabulary than it reads."""
+    if sheets.vocabulary not in ("", model.card.reads.vocabulary):
+        raise FormatError("The model", "it reads another vocabulary of traces", "Train one with this vocabulary")
+    inputs = prepared(sheets, model.card.parts)
+    found, calibration = measured(model.network, inputs), model.card.calibration
+    likely = calibration.causes(found.cause)
+    abnormal = calibration.abnormal(found.abnormal, inputs.head)
+    sure = likely[:, FIRST:].max(axis=1, initial=0.0)
+    named = (sure >= calibration.threshold) & (likely[:, FIRST:].max(axis=1, initial=0.0) > likely[:, 0])
+    verdict = np.where(named, Verdict.CAUSE, np.where(abnormal >= ABNORMAL, Verdict.UNTOLD, Verdict.CALM))
+    cut = len(inputs.suspects)
+    owner = np.concatenate([owners(inputs.suspects), owners(inputs.pieces)])
+    operator = shares(np.concatenate([found.suspects, found.pieces]), owner, len(sheets))
+    return Verdicts(
+        verdict=verdict.astype(np.uint8),
+        abnormal=abnormal.astype(np.float32),
+        cause=(FIRST + likely[:, FIRST:].argmax(axis=1)).astype(np.int32),
+        sure=sure.astype(np.float32),
+        likely=likely.astype(np.float32),
+        suspects=_whole(operator[:cut], sheets.suspects_at),
+        pieces=_whole(operator[cut:], sheets.pieces_at),
+        together=_whole(shares(found.together, owners(inputs.together), len(sheets)), sheets.together_at),
+        facts=_whole(sigmoid(found.facts), sheets.facts_at),
+    )
+
+
+def _whole(likely: Float64, at: Int32) -> Float32:
+    """float32 a row of the part: 0 of one that this model does not read."""
+    return likely.astype(np.float32) if len(likely) == at[-1] else np.zeros(int(at[-1]), dtype=np.float32)
+
+
+def shares(score: Float64, owner: Int64, count: int) -> Float64:
+    """float64: of all items of a sheet, so that they sum to 1."""
+    peak = np.full(count, -np.inf)
+    np.maximum.at(peak, owner, score)
+    raised = np.exp(score - peak[owner])
+    return raised / np.bincount(owner, weights=raised, minlength=count)[owner]

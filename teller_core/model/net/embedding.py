@@ -1,0 +1,159 @@
+"""How each part of a sheet becomes vectors of the decoder's width."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from teller_core.data.sheets import CLUE, NUMBERS, cause_ids
+from teller_core.model.inputs import Part
+from teller_core.model.laying import GROUP_OF, LAYER_NAMES, LAYER_OF, PLACES
+from teller_core.model.preparing import BUCKETS, CODES, VALUES
+
+BINS = 8
+"""Of a number: piecewise linear encoding (Gorishniy, Rubachev and Babenko 2022) over quantiles of the training side."""
+FEATURES = len(CLUE) + 3
+"""Of a clue: its three numbers, the root of the cost, whether it is known, and whether it saw something."""
+
+
+class Numbers(nn.Module):
+    """Groups of numbers. Each number has ``BINS`` parts of its range, each full, empty or the part it lies in."""
+
+    low: Tensor
+    width: Tensor
+    group: Tensor
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        count = len(NUMBERS)
+        self.weight = nn.Parameter(torch.randn(count, BINS + 1, hidden) * 0.05)
+        self.register_buffer("low", torch.zeros(count, BINS))
+        self.register_buffer("width", torch.ones(count, BINS))
+        self.register_buffer("group", torch.from_numpy(GROUP_OF.copy()), persistent=False)
+
+    def forward(self, value: Tensor) -> Tensor:
+        """[n, N] -> [n, groups, hidden]."""
+        known = ~value.isnan()
+        parts = ((value.nan_to_num(0.0).unsqueeze(-1) - self.low) / self.width).clamp(0.0, 1.0)
+        full = torch.cat([parts, torch.ones_like(parts[..., :1])], dim=-1) * known.unsqueeze(-1)
+        each = torch.bmm(full.transpose(0, 1), self.weight).transpose(0, 1)
+        groups = each.new_zeros(len(value), int(self.group[-1]) + 1, each.shape[-1])
+        return groups.index_add(1, self.group, each)
+
+
+def features(clues: Tensor) -> Tensor:
+    """[n, causes, CLUE] -> [n, causes, FEATURES]: no NaN."""
+    known = ~clues[..., :1].isnan()
+    clean = clues.nan_to_num(0.0).clamp(0.0, 4.0)
+    cost = clean[..., :1]
+    return torch.cat([clean, cost.sqrt(), known.to(clean.dtype), (cost > 0.0).to(clean.dtype)], dim=-1)
+
+
+class Clues(nn.Module):
+    """What the rules say: a vector for each layer of causes, and a bonus for each cause, learned from all causes together: one that
+    is rarely seen is told as the others are.
+    """
+
+    layer: Tensor
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(len(cause_ids()), FEATURES, hidden) * 0.05)
+        self.bonus = nn.Sequential(nn.Linear(FEATURES, 16), nn.GELU(), nn.Linear(16, 1))
+        self.register_buffer("layer", torch.from_numpy(LAYER_OF.copy()), persistent=False)
+
+    def forward(self, clues: Tensor) -> tuple[Tensor, Tensor]:
+        """[n, causes, CLUE] -> [n, layers, hidden], [n, causes]."""
+        given = features(clues)
+        each = torch.bmm(given.transpose(0, 1), self.weight).transpose(0, 1)
+        layers = each.new_zeros(len(clues), len(LAYER_NAMES), each.shape[-1]).index_add(1, self.layer, each)
+        return layers, self.bonus(given).squeeze(-1)
+
+
+class Items(nn.Module):
+    """The items of one ragged part: codes, words, values. ``symbols``: columns behind the codes that are symbols of Trace Pair
+    Encoding; the last of two is the parent's, which enters through a gate of its own: a pointer embedding.
+    """
+
+    def __init__(self, name: str, hidden: int, symbols: int) -> None:
+        super().__init__()
+        self.codes = nn.ModuleList(nn.Embedding(most + 1, hidden) for _, most in CODES[name])
+        self.values = nn.Sequential(nn.Linear(2 * VALUES[name], 48), nn.GELU(), nn.Linear(48, hidden))
+        self.kind = nn.Parameter(torch.zeros(hidden))
+        self.parent = nn.Linear(hidden, hidden, bias=False) if symbols == 2 else None
+        self.symbols = symbols
+        for table in self.codes:
+            _small(table)
+
+    def forward(self, codes: Tensor, values: Tensor, words: Tensor, symbol: nn.Embedding) -> Tensor:
+        """[p, c], [p, v], [p, hidden] -> [p, hidden]."""
+        known = ~values.isnan()
+        total = self.kind + words + self.values(torch.cat([values.nan_to_num(0.0), known.to(values.dtype)], dim=-1))
+        for column, table in enumerate(self.codes):
+            total = total + table(codes[:, column] + 1)
+        if self.symbols:
+            own = len(self.codes)
+            total = total + symbol(codes[:, own] + 1)
+            if self.parent is not None:
+                total = total + self.parent(symbol(codes[:, own + 1] + 1))
+        return total
+
+
+class Embedding(nn.Module):
+    """All that stands before the words, as one row a position."""
+
+    def __init__(self, hidden: int, symbols: int) -> None:
+        super().__init__()
+        self.numbers, self.clues = Numbers(hidden), Clues(hidden)
+        self.place = nn.Embedding(PLACES, hidden)
+        self.symbol = nn.Embedding(symbols + 1, hidden)
+        self.bag = nn.EmbeddingBag(BUCKETS, hidden, mode="mean", include_last_offset=True)
+        self.parts = nn.ModuleDict(
+            {name: Items(name, hidden, {"suspects": 1, "pieces": 2}.get(name, 0)) for name in CODES}
+        )
+        self.head = nn.Embedding(4, hidden)
+        self.tier = nn.Embedding(5, hidden)
+        for table in (self.place, self.symbol, self.bag, self.head, self.tier):
+            _small(table)
+
+    def groups(self, numbers: Tensor, clues: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
+        """[places, hidden] of those that are known, and the bonus of each cause [n, causes]."""
+        layers, bonus = self.clues(clues)
+        every = torch.cat([self.numbers(numbers), layers], dim=1).flatten(0, 1)
+        return every[place] + self.place(place % PLACES), bonus
+
+    def items(self, name: str, part: Part, device: torch.device) -> Tensor:
+        """[p, hidden] of the items of one part."""
+        given = [part.codes.astype(np.int64), part.values, part.bag.astype(np.int64), part.words]
+        codes, values, bag, words = (torch.from_numpy(each).to(device) for each in given)
+        said = self.bag(bag, words) if len(part) else values.new_zeros(0, self.bag.embedding_dim)
+        return self.parts[name](codes, values, said, self.symbol)
+
+
+def _small(table: nn.Module) -> None:
+    assert isinstance(table, nn.Embedding | nn.EmbeddingBag)
+    nn.init.normal_(table.weight, std=0.05)
+
+
+def bins(values: "np.ndarray[tuple[int, int], np.dtype[np.float32]]") -> tuple["np.ndarray", "np.ndarray"]:
+    """float32 [N, BINS] twice: where the parts of each number's range begin, and how wide they are. Learned from the rows of
+    ``values``; what is 0 for many is told apart from what is not.
+    """
+    low = np.full((values.shape[1], BINS), np.float32(1e30))
+    width = np.ones_like(low)
+    for column, value in enumerate(values.T):
+        edges = _edges(value[~np.isnan(value)])
+        low[column, : len(edges) - 1] = edges[:-1]
+        width[column, : len(edges) - 1] = np.diff(edges)
+    return low, width
+
+
+def _edges(known: "np.ndarray") -> "np.ndarray":
+    """float32, ascending: at most BINS + 1, at least one."""
+    if not len(known):
+        return np.zeros(1, dtype=np.float32)
+    shares = np.linspace(0.0, 1.0, BINS + 1)
+    found = np.quantile(known, shares)
+    zero = (known == 0.0).mean()
+    if zero > 1.0 / BINS and zero < 1.0:
+        found = np.concatenate([[0.0], np.quantile(known[known != 0.0], shares[1:])])
+    return np.unique(found.astype(np.float32))

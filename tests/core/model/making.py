@@ -1,0 +1,87 @@
+"""Lives made by chance whose causes can be learned: what tells them stands where a recording would have it."""
+
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+
+from teller_core.data.sheets import CLUE, Sheets, cause_ids, place_of
+from teller_core.model.classes import FIRST, NONE, class_of
+from teller_core.model.inputs import Inputs, Wanted, owners
+from teller_core.model.options import Parts
+from teller_core.model.preparing import marked, prepared
+from teller_core.model.training import Life
+from tests.core.data.sheets_made import made
+
+CAUSES = ("scheduler.queue_saturation", "host.gc_pause", "comm.straggler_rank")
+SYMBOLS, VOCABULARY = 128, "made"
+GUILTY = 77
+"""The symbol of a piece that is to blame."""
+
+
+def sheets_of(count: int, seed: int) -> tuple[Sheets, np.ndarray]:
+    """``count`` sheets, and of each its class: none in half of them."""
+    chance = np.random.default_rng([seed, 5])
+    plain = made(count, seed, VOCABULARY)
+    wanted = np.where(chance.random(count) < 0.5, NONE, [class_of(CAUSES[at]) for at in chance.integers(0, 3, count)])
+    struck = wanted >= FIRST
+    numbers = plain.numbers.copy()
+    numbers[:, place_of()["over.over"]] = np.where(struck, 1.5, 0.0) + chance.normal(0.0, 0.3, count)
+    clues = np.zeros((count, len(cause_ids()), len(CLUE)), dtype=np.float32)
+    clues[struck, wanted[struck] - FIRST] = [0.6, 0.9, 1.0]
+    symbol = np.where(plain.pieces.symbol == GUILTY, 1, plain.pieces.symbol).astype(np.int32)
+    share = plain.pieces.share * np.float32(0.1)
+    guilty = np.flatnonzero(struck & (np.diff(plain.pieces_at) > 0))
+    at = plain.pieces_at[guilty] + (chance.random(len(guilty)) * np.diff(plain.pieces_at)[guilty]).astype(np.int64)
+    symbol[at], share[at] = GUILTY, 0.9
+    first = plain.facts_at[:-1][struck & (np.diff(plain.facts_at) > 0)]
+    cause = list(plain.facts.cause)
+    owner = np.repeat(np.arange(count), np.diff(plain.facts_at))
+    for row in first.tolist():
+        cause[row] = cause_ids()[wanted[owner[row]] - FIRST]
+    late = plain.together.late.copy()
+    late[:] = 0.0
+    blamed = np.flatnonzero(struck & (np.diff(plain.together_at) > 0))
+    late[plain.together_at[blamed]] = 1.0
+    return replace(
+        plain,
+        numbers=numbers,
+        clues=clues,
+        pieces=replace(plain.pieces, symbol=symbol, share=share),
+        facts=replace(plain.facts, cause=cause),
+        together=replace(plain.together, late=late),
+    ), wanted
+
+
+def inputs_of(sheets: Sheets, wanted: np.ndarray, parts: Parts = Parts(), words: bool = False) -> Inputs:  # noqa: B008
+    """The sheets with what should be said of them. With ``words``: of a struck one its cause, by a number from 1 on."""
+    count = len(sheets)
+    spoken = (wanted >= FIRST) & words
+    said = [word for cause in wanted[spoken].tolist() for word in (1 + CAUSES.index(cause_ids()[cause - FIRST]), 4, 0)]
+    told = Wanted(
+        abnormal=(wanted >= FIRST).astype(np.int8),
+        cause=wanted.astype(np.int32),
+        rank=np.full(count, -1, dtype=np.int32),
+        offsets=np.concatenate([[0], np.cumsum(3 * spoken)]).astype(np.int64),
+        words=np.array(said, dtype=np.int32),
+        weight=np.ones(count, dtype=np.float32),
+    )
+    plain = prepared(sheets, parts, told)
+    guilty = np.where(plain.pieces.codes[:, 3] == GUILTY, 1, 0) if len(plain.pieces) else np.empty(0)
+    pieces = marked(plain.pieces, guilty.astype(np.int8))
+    mine = (wanted[owners(plain.facts)] - FIRST) == plain.facts.codes[:, 0]
+    facts = marked(plain.facts, mine.astype(np.int8))
+    late = plain.together.values[:, 4] == 1.0
+    together = marked(plain.together, np.where(late, 1, 0).astype(np.int8))
+    suspects = marked(plain.suspects, np.zeros(len(plain.suspects), dtype=np.int8))
+    return replace(plain, pieces=pieces, facts=facts, together=together, suspects=suspects)
+
+
+def lives_of(count: int, sheets: int, words: bool = False) -> list[Life]:
+    """``count`` lives of so many sheets each."""
+    found: list[Life] = []
+    for seed in range(count):
+        given, wanted = sheets_of(sheets, seed)
+        name = sha256(f"{seed}".encode()).hexdigest()
+        found.append(Life(name[:8], name, replace(inputs_of(given, wanted, words=words))))
+    return found
