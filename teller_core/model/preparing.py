@@ -204,8 +204,8 @@ def _part(
     bags = [hashed(text) for text in texts]
     return Part(
         offsets=offsets,
-        codes=np.stack([np.asarray(column, dtype=np.int32) for column in codes], axis=1).reshape(count, -1),
-        values=np.stack([np.asarray(column, dtype=np.float32) for column in values], axis=1).reshape(count, -1),
+        codes=np.stack([np.asarray(column, dtype=np.int32) for column in codes], axis=1),
+        values=np.stack([np.asarray(column, dtype=np.float32) for column in values], axis=1),
         words=np.cumsum([0, *map(len, bags)], dtype=np.int64),
         bag=np.array([number for bag in bags for number in bag], dtype=np.int32),
         target=np.full(count, -1, dtype=np.int8),

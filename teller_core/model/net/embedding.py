@@ -49,8 +49,8 @@ def features(clues: Tensor) -> Tensor:
 
 
 class Clues(nn.Module):
-    """What the rules say: a vector for each layer of causes, and a bonus for each cause, learned from all causes together: one that
-    is rarely seen is told as the others are.
+    """What the rules say: a vector for each layer of causes, and a bonus for each cause, learned from all together: one that is
+    rarely seen is told as the others are.
     """
 
     layer: Tensor
