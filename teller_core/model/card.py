@@ -33,8 +33,9 @@ class Reads:
 
 @dataclass(frozen=True)
 class Card:
-    """``data``: the hash of the training side; ``train``, ``held``: the lives learned from and chosen by; ``seen``: by cause, how many
-    sheets were learned from; ``scores``: on ``held``; ``backbone``: the hash of the decoder that somebody else trained, or empty.
+    """``data``: the hash of the training side; ``train``, ``held``: the lives learned from and chosen by; ``seen``: by cause, how
+    many sheets were learned from; ``scores``: on ``held``; ``backbone``: the hash of a decoder that somebody else trained, or
+    empty.
     """
 
     reads: Reads

@@ -14,7 +14,7 @@ Values = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Clues = np.ndarray[tuple[int, int, int], np.dtype[np.float32]]
 NAMES = ("suspects", "pieces", "said", "together", "facts")
 """The ragged parts, in the order in which they are read."""
-PLAIN = ("numbers", "clues", "head", "tier", "life")
+PLAIN = ("numbers", "clues", "head", "tier")
 """The columns with a row a sheet."""
 
 
@@ -68,14 +68,13 @@ class Wanted:
 @dataclass(frozen=True)
 class Inputs:
     """n sheets. ``numbers`` float32 [n, N] and ``clues`` float32 [n, causes, CLUE], NaN for what nobody recorded; ``head`` int32:
-    0 to 3, a step or a request by view; ``tier`` int32; ``life`` int32: which sheets are of one start of a server.
+    0 to 3, a step or a request by view; ``tier`` int32.
     """
 
     numbers: Values
     clues: Clues
     head: Int32
     tier: Int32
-    life: Int32
     suspects: Part
     pieces: Part
     said: Part
@@ -97,7 +96,7 @@ class Inputs:
             part.check()
             if len(part.offsets) != len(self) + 1:
                 raise ValueError("a part is of other sheets")
-        if {len(self.numbers), len(self.clues), len(self.tier), len(self.life), len(self.wanted.cause)} != {len(self)}:
+        if {len(self.numbers), len(self.clues), len(self.tier), len(self.wanted.cause)} != {len(self)}:
             raise ValueError("columns differ in length")
 
 

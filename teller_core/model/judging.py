@@ -16,7 +16,7 @@ from teller_core.model.card import Card, Reads, card_of, refuse_foreign
 from teller_core.model.classes import FIRST
 from teller_core.model.inputs import owners
 from teller_core.model.measured import measured
-from teller_core.model.preparing import prepared
+from teller_core.model.preparing import lessened, prepared
 from teller_core.model.verdicts import Verdict, Verdicts
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
     """What ``model`` says of ``sheets``. Raises FormatError where their tokens are of another vocabulary than it reads."""
     if sheets.vocabulary not in ("", model.card.reads.vocabulary):
         raise FormatError("The model", "it reads another vocabulary of traces", "Train one with this vocabulary")
-    inputs = prepared(sheets, model.card.parts)
+    inputs = lessened(prepared(sheets), model.card.parts)
     found, calibration = measured(model.network, inputs), model.card.calibration
     likely = calibration.causes(found.cause)
     abnormal = calibration.abnormal(found.abnormal, inputs.head)

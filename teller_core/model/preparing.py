@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.data.sheets import Sheets, View, cause_ids, taken
+from teller_core.data.sheets import Sheets, View, cause_ids
 from teller_core.data.table import UNKNOWN, Float32, Float64, Int32, Int64
 from teller_core.model.inputs import Inputs, Int8, Part, Wanted
 from teller_core.model.options import Parts
@@ -43,14 +43,13 @@ WORD = re.compile(r"[A-Za-z]+|[0-9]+|[#*]")
 Matrix = npt.NDArray[np.float32]
 
 
-def prepared(sheets: Sheets, parts: Parts = Parts(), wanted: Wanted | None = None, life: int = 0) -> Inputs:  # noqa: B008
+def prepared(sheets: Sheets, wanted: Wanted | None = None) -> Inputs:
     """``sheets`` as numbers. ``wanted``: what should be said of them, nothing where it is only asked."""
-    inputs = Inputs(
+    return Inputs(
         numbers=sheets.numbers,
         clues=sheets.clues,
         head=(2 * sheets.kind + sheets.view).astype(np.int32),
         tier=sheets.tier.astype(np.int32),
-        life=np.full(len(sheets), life, dtype=np.int32),
         suspects=_suspects(sheets),
         pieces=_pieces(sheets),
         said=_said(sheets),
@@ -58,12 +57,11 @@ def prepared(sheets: Sheets, parts: Parts = Parts(), wanted: Wanted | None = Non
         facts=_facts(sheets),
         wanted=wanted or unjudged(len(sheets)),
     )
-    return without_parts(inputs, parts)
 
 
-def across(sheets: Sheets, parts: Parts) -> Sheets:
-    """``sheets`` without those that look across ranks, where that is left out."""
-    return sheets if parts.horizontal else taken(sheets, sheets.view == View.VERTICAL)
+def vertical(inputs: Inputs) -> Int64:
+    """int64: the sheets that do not look across ranks."""
+    return np.flatnonzero(inputs.head % 2 == View.VERTICAL)
 
 
 def unjudged(count: int) -> Wanted:
@@ -79,8 +77,8 @@ def unjudged(count: int) -> Wanted:
     )
 
 
-def without_parts(inputs: Inputs, parts: Parts) -> Inputs:
-    """``inputs`` without what ``parts`` leaves out."""
+def lessened(inputs: Inputs, parts: Parts) -> Inputs:
+    """``inputs`` without what ``parts`` leaves out; a sheet that looks across ranks stays, for who wants to be told of it."""
     gone = [
         *(("pieces",) if not parts.tokens else ()),
         *(("said",) if not parts.logs else ()),

@@ -22,6 +22,7 @@ from teller_core.model.laying import laid, lengths, without_words
 from teller_core.model.masking import masked, told, told_nothing
 from teller_core.model.measured import calibrated, judged_by, measured
 from teller_core.model.options import Masks, Parts, Plan, Shape
+from teller_core.model.preparing import lessened, vertical
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,12 +87,18 @@ def sides_of(work: Work) -> Sides:
     lives = sorted(work.lives, key=lambda life: life.name)
     held = held_out([life.name for life in lives], work.plan.held, work.plan.seed)
     apart = [[life for life, out in zip(lives, held, strict=True) if out is which] for which in (False, True)]
-    train, kept = (joined([life.inputs for life in some]) for some in apart)
+    train, kept = (joined([_read(life, work.parts) for life in some]) for some in apart)
     wanted = train.wanted.cause
     count = np.bincount(wanted[wanted >= 0], minlength=classes())
     if not count[FIRST:].any() or not len(kept):
         raise InputError("The sheets", "none of those to learn from has a known cause", "Name a folder with more lives")
     return Sides(train, kept, ([one.name for one in apart[0]], [one.name for one in apart[1]]), count)
+
+
+def _read(life: Life, parts: Parts) -> Inputs:
+    """Of a life what a network reads that is to do without some parts."""
+    inputs = lessened(life.inputs, parts)
+    return inputs if parts.horizontal else taken(inputs, vertical(inputs))
 
 
 def class_weights(count: Int64) -> "Tensor":

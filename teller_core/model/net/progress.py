@@ -27,7 +27,7 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 @dataclass
 class Running:
-    """``update``: how many are done; ``passes`` over the sheets, ``at``: the batch of the pass; ``looked``: how often at the lives
+    """``update``: how many are done; ``passes`` over the sheets, ``at``: the batch of the pass; ``looked``: how often at lives
     kept apart, ``worse``: how often since the best time.
     """
 

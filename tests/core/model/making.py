@@ -8,7 +8,6 @@ import numpy as np
 from teller_core.data.sheets import CLUE, Sheets, cause_ids, place_of
 from teller_core.model.classes import FIRST, NONE, class_of
 from teller_core.model.inputs import Inputs, Wanted, owners
-from teller_core.model.options import Parts
 from teller_core.model.preparing import marked, prepared
 from teller_core.model.training import Life
 from tests.core.data.sheets_made import made
@@ -53,7 +52,7 @@ def sheets_of(count: int, seed: int) -> tuple[Sheets, np.ndarray]:
     ), wanted
 
 
-def inputs_of(sheets: Sheets, wanted: np.ndarray, parts: Parts = Parts(), words: bool = False) -> Inputs:  # noqa: B008
+def inputs_of(sheets: Sheets, wanted: np.ndarray, words: bool = False) -> Inputs:
     """The sheets with what should be said of them. With ``words``: of a struck one its cause, by a number from 1 on."""
     count = len(sheets)
     spoken = (wanted >= FIRST) & words
@@ -66,7 +65,7 @@ def inputs_of(sheets: Sheets, wanted: np.ndarray, parts: Parts = Parts(), words:
         words=np.array(said, dtype=np.int32),
         weight=np.ones(count, dtype=np.float32),
     )
-    plain = prepared(sheets, parts, told)
+    plain = prepared(sheets, told)
     guilty = np.where(plain.pieces.codes[:, 3] == GUILTY, 1, 0) if len(plain.pieces) else np.empty(0)
     pieces = marked(plain.pieces, guilty.astype(np.int8))
     mine = (wanted[owners(plain.facts)] - FIRST) == plain.facts.codes[:, 0]
