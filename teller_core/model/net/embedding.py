@@ -91,10 +91,11 @@ class Items(nn.Module):
         for column, table in enumerate(self.codes):
             total = total + table(codes[:, column] + 1)
         if self.symbols:
-            own = len(self.codes)
-            total = total + symbol(codes[:, own] + 1)
+            known = codes[:, len(self.codes) :] + 1
+            known = known * (known < symbol.num_embeddings)  # one that was never seen is as good as none
+            total = total + symbol(known[:, 0])
             if self.parent is not None:
-                total = total + self.parent(symbol(codes[:, own + 1] + 1))
+                total = total + self.parent(symbol(known[:, 1]))
         return total
 
 

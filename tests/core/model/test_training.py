@@ -187,11 +187,8 @@ def test_what_ships_is_small() -> None:
 
 
 def test_a_network_that_reads_less_says_nothing_of_what_it_does_not_read(tmp_path: Path) -> None:
-    from tests.core.model.making import inputs_of
-
-    parts = Parts(tokens=False, rules=False)
-    lives = [replace(life, inputs=inputs_of(*sheets_of(40, seed), parts)) for seed, life in enumerate(lives_of(3, 1))]
-    work = Work(lives, Reads(VOCABULARY, SYMBOLS), SMALL, parts, replace(QUICK, updates=2))
+    parts = Parts(tokens=False, rules=False, horizontal=False)
+    work = Work(LIVES, Reads(VOCABULARY, SYMBOLS), SMALL, parts, replace(QUICK, updates=2))
     train(work, tmp_path, lambda text: None)
     sheets, _ = unseen()
     said = judged(load(tmp_path / WEIGHTS, threads=1), sheets)
