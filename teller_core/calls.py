@@ -17,6 +17,8 @@ MIXES = ("steady", "chat", "bursty")
 """As teller_core.lab.mixes has them, which is not loaded either."""
 LEFT_OUT = ("fault", "engine", "model", "load")
 """As teller_core.lab.evaluation.results has them."""
+READ = ("tokens", "parent", "depth", "durations", "logs", "numbers", "rules", "horizontal")
+"""As teller_core.model.options has them."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
 
 Verb = Callable[..., int]
@@ -62,6 +64,7 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
     _recording(add)
     _running(add)
     _lab(add("lab", "make faults of a real service, and the benchmark of them"), common)
+    _model(add("model", "train the model of root causes, and say what one was made of"), common)
     _doctor(add)
     return top
 
@@ -232,6 +235,35 @@ def _counterfactual(add: Callable[..., Parser]) -> None:
     lifted = add("lifted", "say what each request of a recorded life would have saved without the fault that struck it")
     lifted.add_argument("life", type=path, metavar="LIFE", help="the folder that lab run left, or a packed life (.xz)")
     lifted.add_argument("--to", type=path, metavar="FILE", help="write what each request would have saved as JSON here")
+
+
+def _model(model: Parser, common: Parser) -> None:
+    actions = model.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+
+    def add(name: str, text: str) -> Parser:
+        return actions.add_parser(name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}.")
+
+    train = add("train", "train a model on the sheets of lives; what was ended goes on where it stood")
+    train.add_argument("--updates", type=count, metavar="N", help="of the optimizer at most (default: 1800)")
+    ablate = add("ablate", "say what each part of the input is worth, each left out once, on a reduced budget")
+    ablate.add_argument(
+        "--without",
+        action="append",
+        choices=READ,
+        metavar="PART",
+        help=f"one or more of {', '.join(READ)} (default: all)",
+    )
+    ablate.add_argument("--seeds", type=count, default=1, metavar="N", help="trainings of each (default: 1)")
+    for each, minutes in ((train, 36), (ablate, 9)):
+        each.add_argument(
+            "--sheets", type=path, required=True, metavar="FOLDER", help="those of the training side, one file a life"
+        )
+        each.add_argument("--to", type=path, required=True, metavar="FOLDER", help="where what is trained goes")
+        each.add_argument("--minutes", type=number, metavar="M", help=f"of each training at most (default: {minutes})")
+        each.add_argument("--backbone", type=path, metavar="FOLDER", help="a causal language model to train around")
+    train.add_argument("--seed", type=int, default=0, help="of all that chance decides (default: 0)")
+    card = add("card", "say what a model was made of, and how good it is where that could be checked")
+    card.add_argument("file", nargs="?", type=path, metavar="FILE", help="its weights (default: the shipped ones)")
 
 
 def _vllm(verb: Parser) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.calls import parser
-from teller_core.cli import doctor, lab, reading, recording
+from teller_core.cli import doctor, lab, model, reading, recording
 from teller_core.cli.speech import complain, give_up_stdout, spoken
 from teller_core.cli.verbs import Verbs, pipeline_verbs
 from teller_core.data.means import within_means
@@ -20,7 +20,13 @@ from teller_core.errors import TellerError
 INTERRUPTED = 130
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What else asks a process to end: it is to leave as little behind as Ctrl-C does."""
-VERBS: Mapping[str, Callable[..., int]] = {**reading.VERBS, **recording.VERBS, **doctor.VERBS, **lab.VERBS}
+VERBS: Mapping[str, Callable[..., int]] = {
+    **reading.VERBS,
+    **recording.VERBS,
+    **doctor.VERBS,
+    **lab.VERBS,
+    **model.VERBS,
+}
 
 
 def main(arguments: Sequence[str] | None = None, verbs: Callable[[], Verbs] = pipeline_verbs) -> int:

@@ -33,9 +33,9 @@ class Reads:
 
 @dataclass(frozen=True)
 class Card:
-    """``data``: the hash of the training side; ``train``, ``held``: the lives learned from and chosen by; ``seen``: by cause, how
-    many sheets were learned from; ``scores``: on ``held``; ``backbone``: the hash of a decoder that somebody else trained, or
-    empty.
+    """``key``: the hash of all that decided what came out; ``data``: that of the training side; ``train``, ``held``: the lives
+    learned from and chosen by; ``seen``: by cause, how many sheets were learned from; ``scores``: on ``held``; ``backbone``: the
+    hash of a decoder that somebody else trained, or empty.
     """
 
     reads: Reads
@@ -43,6 +43,7 @@ class Card:
     parts: Parts
     plan: Plan
     masks: Masks
+    key: str
     data: str
     train: Sequence[str]
     held: Sequence[str]

@@ -41,14 +41,27 @@ def installed() -> bool:
     return all(find_spec(name) is not None for name in ("torch", "transformers", "safetensors"))
 
 
+def needed() -> None:
+    """Raise MissingExtra where no model can be loaded."""
+    if not installed():
+        raise MissingExtra("The model", "torch or transformers is not installed", "Install teller-mcp[model]")
+
+
+def card_in(path: Path) -> Card:
+    """The card of the model in a file. Raises as :func:`load` does."""
+    needed()
+    from teller_core.model.net.files import read
+
+    return card_of(read(path)[1])
+
+
 def load(path: Path = SHIPPED, *, words: str = "", backbone: Path | None = None, threads: int = THREADS) -> Model:
     """The model in a file. ``words``: the hash of those this program speaks, empty where nobody is going to ask for any;
     ``backbone``: the folder of the decoder around which it was trained, where it was.
 
     Raises MissingExtra without torch, InputError where there is no file, FormatError where it is none, or is foreign.
     """
-    if not installed():
-        raise MissingExtra("The model", "torch or transformers is not installed", "Install teller-mcp[model]")
+    needed()
     import torch
 
     from teller_core.model.net.files import put_into, read

@@ -15,7 +15,7 @@ from teller_core.data.sheets import cause_ids
 from teller_core.data.table import Int64
 from teller_core.errors import InputError
 from teller_core.model.batches import held_out, ordered
-from teller_core.model.card import Card, Reads, text_of
+from teller_core.model.card import Card, Reads, card_of, text_of
 from teller_core.model.classes import FIRST, NONE, UNTOLD, classes
 from teller_core.model.inputs import Inputs, joined, taken
 from teller_core.model.laying import laid, lengths, without_words
@@ -114,7 +114,7 @@ def class_weights(count: Int64) -> "Tensor":
 
 
 def train(work: Work, to: Path, progress: Progress) -> Card:
-    """Train, or go on with what an earlier call left in ``to``, and write WEIGHTS and CARD there.
+    """Train, or go on with what an earlier call left in ``to``, and write WEIGHTS and CARD there; nothing where that was done.
 
     Raises InputError where ``to`` holds another training.
     """
@@ -123,6 +123,10 @@ def train(work: Work, to: Path, progress: Progress) -> Card:
     from teller_core.model.net.files import halved, put_into, trained, write
     from teller_core.model.net.progress import begun
 
+    if (done := _done(to / WEIGHTS)) is not None:
+        if done.key != work.key:
+            raise InputError(f"--to {to.name}", "it holds a model of other data or options", "Name a new folder")
+        return done
     sides = sides_of(work)
     to.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(work.plan.threads)
@@ -138,6 +142,12 @@ def train(work: Work, to: Path, progress: Progress) -> Card:
     (to / CARD).write_text(text_of(card), encoding="utf-8")
     (to / UNDERWAY).unlink(missing_ok=True)
     return card
+
+
+def _done(path: Path) -> Card | None:
+    from teller_core.model.net.files import read
+
+    return card_of(read(path)[1]) if path.exists() else None
 
 
 def made(work: Work, sides: Sides) -> "Network":
@@ -226,6 +236,7 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
         parts=work.parts,
         plan=work.plan,
         masks=work.masks,
+        key=work.key,
         data=work.data,
         train=sides.names[0],
         held=sides.names[1],

@@ -1,0 +1,117 @@
+"""Sheets with their truth, as files of the training side, to what training takes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from teller_core.data.sheets import Kind, cause_ids
+from teller_core.data.sheets_file import HEALTHY, Taught, read_taught
+from teller_core.data.table import Int32
+from teller_core.errors import InputError
+from teller_core.model.card import Reads
+from teller_core.model.classes import FIRST, NONE
+from teller_core.model.inputs import Inputs, Int8, Wanted, owners
+from teller_core.model.preparing import CODES, marked, prepared
+from teller_core.model.training import Life
+
+if TYPE_CHECKING:
+    from teller_core.data.report import Verdict
+
+SUFFIX = ".npz"
+TRAIN = "train"
+MOST_LESSONS = 400
+"""Sheets of a life that are told in words: one after another they say much the same."""
+CALM: "tuple[Verdict, ...]" = ("typical_here", "typical_here", "normal", "could_not_tell")
+"""What is said of a healthy request, drawn by chance: which of them holds is decided elsewhere, and each has words."""
+CAUSE_CODE = [name for name, _ in CODES["facts"]].index("cause")
+
+
+def lives_in(folder: Path, seed: int, progress: Callable[[str], None]) -> tuple[list[Life], Reads]:
+    """The lives whose sheets are in ``folder``, and what a model of them reads and speaks.
+
+    Raises InputError where there are none, where one is not of the training side, or where their tokens are of different
+    vocabularies; FormatError for a damaged file.
+    """
+    from teller_core.model.words.grammar import grammar, words_hash
+
+    paths = sorted(folder.glob(f"*{SUFFIX}"))
+    if not paths:
+        raise InputError(f"--sheets {folder.name}", "no sheets are in it", "Write some: teller lab sheets")
+    lives: list[Life] = []
+    vocabularies, symbols = set[str](), 0
+    for at, path in enumerate(paths, 1):
+        progress(f"life {at} of {len(paths)}")
+        taught = read_taught(path)
+        if taught.about.get("side") != TRAIN:
+            raise InputError(f"--sheets {folder.name}", f"{path.name} is not of the training side", "Take it away")
+        vocabularies |= {taught.sheets.vocabulary} - {""}
+        symbols = max(symbols, int(taught.sheets.pieces.symbol.max(initial=-1)) + 1)
+        chance = np.random.default_rng([seed, *taught.life.encode()])
+        lives.append(Life(taught.life, sha256(path.read_bytes()).hexdigest(), inputs_of(taught, chance)))
+    if len(vocabularies) > 1:
+        raise InputError(
+            f"--sheets {folder.name}", "they are of different vocabularies", "Write them again, all together"
+        )
+    vocabulary = next(iter(vocabularies), "")
+    return lives, Reads(vocabulary, max(symbols, 1), words_hash(), len(grammar().words))
+
+
+def inputs_of(taught: Taught, chance: np.random.Generator | None = None) -> Inputs:
+    """``taught`` as numbers; with ``chance`` also with what is to be said of some of its requests."""
+    cause = classes_of(taught.cause)
+    words, offsets = lessons(taught, cause, chance)
+    wanted = Wanted(taught.abnormal, cause, taught.rank, offsets, words, np.ones(len(cause), dtype=np.float32))
+    plain = prepared(taught.sheets, wanted)
+    guilty = {"pieces": taught.guilty, "suspects": taught.guilty_suspect}
+    some = np.zeros(len(cause), dtype=np.bool_)
+    for name, each in guilty.items():
+        some[owners(plain.parts[name])[each == 1]] = True
+    parts = {
+        name: marked(plain.parts[name], np.where(some[owners(plain.parts[name])], each, -1).astype(np.int8))
+        for name, each in guilty.items()
+    }
+    facts, own = plain.facts, owners(plain.facts)
+    cited = np.where(cause[own] >= NONE, facts.codes[:, CAUSE_CODE] == cause[own] - FIRST, -1).astype(np.int8)
+    return replace(
+        plain, facts=marked(facts, cited), together=marked(plain.together, _late(plain, taught.rank)), **parts
+    )
+
+
+def _late(plain: Inputs, rank: Int32) -> Int8:
+    """1 for the rank to blame, 0 for others of its sheet, -1 where none is or it is not among them."""
+    own = owners(plain.together)
+    right = (plain.together.rank == rank[own]) & (rank[own] >= 0)
+    told = np.zeros(len(rank), dtype=np.bool_)
+    told[own[right]] = True
+    return np.where(told[own], right, -1).astype(np.int8)
+
+
+def classes_of(causes: Sequence[str]) -> Int32:
+    """int32: the class of each, -1 where nobody judges."""
+    number = {HEALTHY: NONE, **{key: FIRST + at for at, key in enumerate(cause_ids())}}
+    return np.array([number.get(key, -1) for key in causes], dtype=np.int32)
+
+
+def lessons(
+    taught: Taught, cause: Int32, chance: np.random.Generator | None
+) -> "tuple[Int32, np.ndarray[tuple[int], np.dtype[np.int64]]]":
+    """int32 words of all sheets, and int64 [n + 1] where those of each begin: none but of MOST_LESSONS requests."""
+    offsets = np.zeros(len(cause) + 1, dtype=np.int64)
+    if chance is None:
+        return np.empty(0, dtype=np.int32), offsets
+    from teller_core.model.words.lessons import lesson
+
+    may = np.flatnonzero((taught.sheets.kind == Kind.REQUEST) & (cause >= NONE))
+    rows = np.sort(chance.permutation(may)[:MOST_LESSONS])
+    said: list[Int32] = []
+    for row in rows.tolist():
+        key = taught.cause[row] if cause[row] >= FIRST else ""
+        verdict: Verdict = "cause" if key else CALM[int(chance.integers(len(CALM)))]
+        words = lesson(taught.sheets, row, verdict, key, chance)
+        said.append(words)
+        offsets[row + 1] = len(words)
+    return np.concatenate([np.empty(0, dtype=np.int32), *said]), np.cumsum(offsets)
