@@ -101,8 +101,9 @@ class Network(nn.Module):
     def _given(self, batch: Batch, facts: Tensor, device: torch.device) -> Tensor:
         """[w, hidden] of what was said: a word, or the fact that was cited."""
         given = _moved(batch.given, device)
-        rows = self.words(given.clamp_max(max(self.spoken - 1, 0)))
-        cited = (given >= self.spoken).nonzero().squeeze(1)
+        cites = given >= self.spoken
+        rows = self.words(given.masked_fill(cites, 0)).masked_fill(cites.unsqueeze(1), 0.0)
+        cited = cites.nonzero().squeeze(1)
         first = _moved(batch.inputs.facts.offsets, device)[_moved(batch.words, device)[cited] // batch.length]
         return rows.index_add(0, cited, facts[first + given[cited] - self.spoken])
 

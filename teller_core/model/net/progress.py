@@ -109,7 +109,10 @@ class Running:
     def restore(self, network: Network, tensors: Mapping[str, Tensor], told: Mapping[str, Any]) -> None:
         """Stand where :meth:`save` was called."""
         _put(network, _of("now", tensors))
-        self.mean, self.kept = _of("mean", tensors), _of("kept", tensors)
+        device = network.verdict.device
+        self.mean, self.kept = (
+            {name: each.to(device) for name, each in _of(what, tensors).items()} for what in ("mean", "kept")
+        )
         for name in COUNTS:
             setattr(self, name, int(told[name]))
         for name in FIGURES:
