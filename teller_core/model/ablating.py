@@ -6,7 +6,7 @@ from math import isnan
 from pathlib import Path
 from statistics import fmean, stdev
 
-from teller_core.model.options import Parts, Plan
+from teller_core.model.options import PAPER, Parts, Plan
 from teller_core.model.training import Progress, Work, train
 
 REDUCED = Plan(updates=450, minutes=9.0, look=50)
@@ -23,28 +23,37 @@ class Row:
 
 
 def ablate(work: Work, to: Path, parts: Sequence[str], seeds: int, progress: Progress) -> list[Row]:
-    """Train with everything, then without each of ``parts``, with ``seeds`` seeds each, every one in a folder of its own below
-    ``to``: what was ended goes on there, what was done stays.
+    """Train with everything, then without each of ``parts``, or as the one of PAPER that stands there, with ``seeds`` seeds each,
+    every one in a folder of its own below ``to``: what was ended goes on there, what was done stays.
     """
     rows: list[Row] = []
     for part in (WHOLE, *parts):
         scores: list[Mapping[str, float]] = []
         for seed in range(seeds):
-            here = Parts() if part == WHOLE else Parts(**{part: False})
-            each = replace(work, parts=here, plan=replace(work.plan, seed=seed))
+            each = replace(_without(work, part), plan=replace(work.plan, seed=seed))
 
             def told(text: str, part: str = part, seed: int = seed) -> None:
-                progress(f"without {part}, seed {seed}: {text}")
+                progress(f"{_called(part)}, seed {seed}: {text}")
 
-            scores.append(train(each, to / f"without-{part}-{seed}", told).scores)
+            scores.append(train(each, to / f"{_called(part).replace(' ', '-')}-{seed}", told).scores)
         rows.append(Row(part, scores))
     return rows
+
+
+def _without(work: Work, part: str) -> Work:
+    if part in PAPER:
+        return replace(work, shape=replace(work.shape, kind=part), backbone=None)
+    return work if part == WHOLE else replace(work, parts=Parts(**{part: False}))
+
+
+def _called(part: str) -> str:
+    return f"paper {part.replace('_', ' ')}" if part in PAPER else f"without {part}"
 
 
 def lines_of(rows: Sequence[Row]) -> list[str]:
     """A table: of each score its mean over the seeds, and how far they lie apart."""
     names = list(dict.fromkeys(name for row in rows for each in row.scores for name in each))
-    lines = ["| " + " | ".join(["on lives kept from training", *(f"without {row.part}" for row in rows)]) + " |"]
+    lines = ["| " + " | ".join(["on lives kept from training", *(_called(row.part) for row in rows)]) + " |"]
     lines.append("|---" * (len(rows) + 1) + "|")
     for name in names:
         cells = [_cell([each[name] for each in row.scores if name in each]) for row in rows]

@@ -25,15 +25,23 @@ class Parts:
 PARTS = tuple(field.name for field in fields(Parts))
 
 
+OURS, TWO_STREAMS, ONE_STREAM = "ours", "two_streams", "one_stream"
+PAPER = (TWO_STREAMS, ONE_STREAM)
+"""The networks that the paper describes."""
+
+
 @dataclass(frozen=True)
 class Shape:
-    """The decoder: ``hidden`` wide, ``layers`` deep, ``heads`` of ``head`` each, ``inner`` inside its feed-forward part."""
+    """The decoder: ``hidden`` wide, ``layers`` deep, ``heads`` of ``head`` each, ``inner`` inside its feed-forward part; ``kind``:
+    what is built around it, OURS or one of PAPER.
+    """
 
     hidden: int = 160
     layers: int = 6
     heads: int = 5
     head: int = 32
     inner: int = 416
+    kind: str = OURS
 
 
 @dataclass(frozen=True)

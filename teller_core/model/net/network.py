@@ -13,7 +13,7 @@ from teller_core.model.classes import FIRST, classes
 from teller_core.model.inputs import owners
 from teller_core.model.laying import Batch
 from teller_core.model.net.embedding import Embedding
-from teller_core.model.options import Shape
+from teller_core.model.options import OURS, Shape
 
 OPERATORS = ("suspects", "pieces")
 """Parts in which a pointer looks for the operator to blame."""
@@ -166,4 +166,9 @@ def small(shape: Shape, symbols: int, words: int) -> Network:
         max_position_embeddings=1024,
         use_cache=False,
     )
-    return Network(Qwen3Model(config), shape.hidden, symbols, words)
+    decoder = Qwen3Model(config)
+    if shape.kind == OURS:
+        return Network(decoder, shape.hidden, symbols, words)
+    from teller_core.model.net.paper import rebuilt
+
+    return rebuilt(decoder, shape.hidden, symbols, words, shape.kind)
