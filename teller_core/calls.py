@@ -253,6 +253,7 @@ def _model(model: Parser, common: Parser) -> None:
         metavar="PART",
         help=f"one or more of {', '.join(READ)} (default: all)",
     )
+    ablate.add_argument("--paper", action="store_true", help="also the paper's two networks, rebuilt at this size")
     ablate.add_argument("--seeds", type=count, default=1, metavar="N", help="trainings of each (default: 1)")
     for each, minutes in ((train, 36), (ablate, 9)):
         each.add_argument(

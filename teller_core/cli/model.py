@@ -1,7 +1,6 @@
 """The verb of the model of root causes: its training, what each part of its input is worth, and its card."""
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from teller_core.calls import READ, option
 from teller_core.cli.speech import complain, say
 from teller_core.cli.verbs import Verbs
+from teller_core.errors import InputError
 
 if TYPE_CHECKING:
     from teller_core.model.card import Card
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 def _model(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    if option(given, "json"):
+        raise InputError("model", "what it says is text", "Leave --json away")
     actions = {"train": _train, "ablate": _ablate, "card": _card}
     return actions[given.action](given)
 
@@ -28,25 +30,24 @@ def _train(given: argparse.Namespace) -> int:
 
     asked = {"updates": given.updates, "minutes": given.minutes}
     plan = replace(Plan(seed=given.seed), **{name: value for name, value in asked.items() if value is not None})
-    _show(given, train(_work(given, plan), given.to, _tell))
+    _show(train(_work(given, plan), given.to, _tell))
     return 0
 
 
 def _ablate(given: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
     from teller_core.model.ablating import REDUCED, ablate, lines_of
+    from teller_core.model.options import PAPER
 
     plan = REDUCED if given.minutes is None else replace(REDUCED, minutes=given.minutes)
-    rows = ablate(_work(given, plan), given.to, given.without or READ, given.seeds, _tell)
-    say(json.dumps([asdict(row) for row in rows]) if option(given, "json") else "\n".join(lines_of(rows)))
+    parts = (*(given.without or READ), *(PAPER if given.paper else ()))
+    say("\n".join(lines_of(ablate(_work(given, plan), given.to, parts, given.seeds, _tell))))
     return 0
 
 
 def _card(given: argparse.Namespace) -> int:
     from teller_core.model.judging import SHIPPED, card_in
 
-    _show(given, card_in(given.file or SHIPPED))
+    _show(card_in(given.file or SHIPPED))
     return 0
 
 
@@ -60,10 +61,10 @@ def _work(given: argparse.Namespace, plan: "Plan") -> "Work":
     return Work(lives, reads, plan=plan, backbone=given.backbone)
 
 
-def _show(given: argparse.Namespace, card: "Card") -> None:
+def _show(card: "Card") -> None:
     from teller_core.model.card import text_of
 
-    say(json.dumps(card.written()) if option(given, "json") else text_of(card).rstrip("\n"))
+    say(text_of(card).rstrip("\n"))
 
 
 def _tell(text: str) -> None:
