@@ -32,8 +32,8 @@ PAPER = (TWO_STREAMS, ONE_STREAM)
 
 @dataclass(frozen=True)
 class Shape:
-    """The decoder: ``hidden`` wide, ``layers`` deep, ``heads`` of ``head`` each, ``inner`` inside its feed-forward part. ``kind``:
-    what is built around it, OURS or one of PAPER.
+    """The decoder: ``hidden`` wide, ``layers`` deep, ``heads`` of ``head`` each, ``inner`` inside its feed-forward part; and
+    ``kind``: what is built around it, OURS or one of PAPER.
     """
 
     hidden: int = 160
