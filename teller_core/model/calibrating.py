@@ -55,14 +55,21 @@ def scaled(score: Float64, right: Mask) -> tuple[float, float]:
     yes, no = int(right.sum()), int((~right).sum())
     target = np.where(right, (yes + 1.0) / (yes + 2.0), 1.0 / (no + 2.0))
     given = np.stack([score, np.ones_like(score)], axis=1)
-    found = np.array([1.0, 0.0])
-    ridge = np.diag([1e-2, 1e-3])
+    prior, ridge = np.array([1.0, 0.0]), np.array([1e-2, 1e-3])
+
+    def surprise(at: Float64) -> float:
+        line = given @ at
+        return float(np.sum(np.logaddexp(0.0, line) - target * line) + 0.5 * np.sum(ridge * (at - prior) ** 2))
+
+    found = np.zeros(2)
     for _ in range(50):
         likely = sigmoid(given @ found)
-        slope = given.T @ (likely - target) + ridge @ (found - [1.0, 0.0])
-        bend = (given * (likely * (1.0 - likely))[:, None]).T @ given + ridge
+        slope = given.T @ (likely - target) + ridge * (found - prior)
+        bend = (given * (likely * (1.0 - likely))[:, None]).T @ given + np.diag(ridge)
         step = np.linalg.solve(bend, slope)
-        found = found - np.clip(step, -2.0, 2.0)
+        while surprise(found - step) > surprise(found) and np.abs(step).max() > 1e-9:
+            step = step / 2.0
+        found = found - step
         if np.abs(step).max() < 1e-9:
             break
     return max(float(found[0]), 1e-3), float(found[1])

@@ -126,7 +126,7 @@ class Embedding(nn.Module):
         """[p, hidden] of the items of one part."""
         given = [part.codes.astype(np.int64), part.values, part.bag.astype(np.int64), part.words]
         codes, values, bag, words = (torch.from_numpy(each).to(device) for each in given)
-        said = self.bag(bag, words) if len(part) else values.new_zeros(0, self.bag.embedding_dim)
+        said = self.bag(bag, words) if len(part.bag) else values.new_zeros(len(part), self.bag.embedding_dim)
         return self.parts[name](codes, values, said, self.symbol)
 
 

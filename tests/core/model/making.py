@@ -22,7 +22,8 @@ def sheets_of(count: int, seed: int) -> tuple[Sheets, np.ndarray]:
     """``count`` sheets, and of each its class: none in half of them."""
     chance = np.random.default_rng([seed, 5])
     plain = made(count, seed, VOCABULARY)
-    wanted = np.where(chance.random(count) < 0.5, NONE, [class_of(CAUSES[at]) for at in chance.integers(0, 3, count)])
+    classes = np.array([class_of(key) for key in CAUSES])
+    wanted = np.where(chance.random(count) < 0.5, NONE, classes[chance.integers(0, 3, count)])
     struck = wanted >= FIRST
     numbers = plain.numbers.copy()
     numbers[:, place_of()["over.over"]] = np.where(struck, 1.5, 0.0) + chance.normal(0.0, 0.3, count)

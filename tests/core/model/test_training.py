@@ -153,6 +153,7 @@ def changed(path: Path, to: Path, **reads: str) -> Path:
     card["reads"] |= reads
     head["__metadata__"]["card"] = json.dumps(card)
     made = json.dumps(head).encode()
+    made += b" " * (-len(made) % 8)
     to.write_bytes(struct.pack("<Q", len(made)) + made + data[8 + size :])
     return to
 
