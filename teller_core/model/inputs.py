@@ -16,6 +16,8 @@ NAMES = ("suspects", "pieces", "said", "together", "facts")
 """The ragged parts, in the order in which they are read."""
 PLAIN = ("numbers", "clues", "head", "tier")
 """The columns with a row a sheet."""
+TOLD = ("abnormal", "cause", "rank", "weight", "barred")
+"""The same of :class:`Wanted`."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Wanted:
 
     ``abnormal`` int8: 1, 0, or -1 where nobody judges; ``cause`` int32: its class, -1 where nobody judges; ``rank`` int32: a
     position in the capture's ranks, -1; ``words`` int32: what to say, that of sheet i from ``offsets[i]`` (int64 [n + 1]) on;
-    ``weight`` float32: how much a sheet counts.
+    ``weight`` float32: how much a sheet counts; ``barred`` int32: a class that it must do without, as if training had never seen
+    it, -1 for none.
     """
 
     abnormal: Int8
@@ -63,6 +66,7 @@ class Wanted:
     offsets: Int64
     words: Int32
     weight: Float32
+    barred: Int32
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,8 @@ def taken(inputs: Inputs, rows: Int64) -> Inputs:
     """The sheets at ``rows``."""
     words, offsets = spread(inputs.wanted.offsets, rows)
     old = inputs.wanted
-    wanted = Wanted(old.abnormal[rows], old.cause[rows], old.rank[rows], offsets, old.words[words], old.weight[rows])
+    told = {name: getattr(old, name)[rows] for name in TOLD}
+    wanted = Wanted(offsets=offsets, words=old.words[words], **told)
     columns = {name: getattr(inputs, name)[rows] for name in PLAIN}
     return Inputs(wanted=wanted, **columns, **{name: _of_sheets(part, rows) for name, part in inputs.parts.items()})
 

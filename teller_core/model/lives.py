@@ -14,8 +14,8 @@ from teller_core.data.table import Int32
 from teller_core.errors import InputError
 from teller_core.model.card import Reads
 from teller_core.model.classes import FIRST, NONE
-from teller_core.model.inputs import Inputs, Int8, Wanted, owners
-from teller_core.model.preparing import CODES, marked, prepared
+from teller_core.model.inputs import Inputs, Int8, owners
+from teller_core.model.preparing import CODES, marked, prepared, unjudged
 from teller_core.model.training import Life
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def inputs_of(taught: Taught, chance: np.random.Generator | None = None) -> Inpu
     """``taught`` as numbers; with ``chance`` also with what is to be said of some of its requests."""
     cause = classes_of(taught.cause)
     words, offsets = lessons(taught, cause, chance)
-    wanted = Wanted(taught.abnormal, cause, taught.rank, offsets, words, np.ones(len(cause), dtype=np.float32))
-    plain = prepared(taught.sheets, wanted)
+    told = {"abnormal": taught.abnormal, "cause": cause, "rank": taught.rank, "words": words, "offsets": offsets}
+    plain = prepared(taught.sheets, replace(unjudged(len(cause)), **told))
     guilty = {"pieces": taught.guilty, "suspects": taught.guilty_suspect}
     some = np.zeros(len(cause), dtype=np.bool_)
     for name, each in guilty.items():

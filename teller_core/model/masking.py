@@ -25,6 +25,7 @@ def masked(inputs: Inputs, masks: Masks, random: np.random.Generator) -> Inputs:
     struck = inputs.wanted.cause >= FIRST
     inputs = told_nothing(inputs, told(inputs) & (drawn < masks.cited))
     inputs = other_gone(inputs, struck & (drawn >= masks.cited) & (drawn < masks.cited + masks.other), random)
+    inputs = unseen(inputs, struck & (drawn >= 1.0 - masks.barred))
     groups = random.random((count, len(GROUPS))) < masks.group
     numbers = np.where(groups[:, GROUP_OF], np.float32(np.nan), inputs.numbers)
     silent = random.random(inputs.clues.shape[:2]) < masks.clue
@@ -54,6 +55,17 @@ def told_nothing(inputs: Inputs, rows: Mask) -> Inputs:
     bare = without(inputs, rows, np.where(rows, inputs.wanted.cause, -1).astype(np.int64))
     cause = np.where(rows, UNTOLD, inputs.wanted.cause).astype(np.int32)
     return without_words(replace(bare, wanted=replace(inputs.wanted, cause=cause)), ~rows)
+
+
+def unseen(inputs: Inputs, rows: Mask) -> Inputs:
+    """``inputs`` where the cause of the sheets ``rows`` is taken for one that was never seen: what they want is UNTOLD, and their
+    cause may not be said. The network learns what to say of faults that are not among its classes.
+    """
+    old = inputs.wanted
+    cause, barred = (
+        np.where(rows, new, whole).astype(np.int32) for new, whole in ((UNTOLD, old.cause), (old.cause, old.barred))
+    )
+    return without_words(replace(inputs, wanted=replace(old, cause=cause, barred=barred)), ~rows)
 
 
 def without(inputs: Inputs, rows: Mask, cause: Int64) -> Inputs:

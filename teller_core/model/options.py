@@ -50,7 +50,8 @@ class Masks:
 
     ``group``: a group of numbers; ``clue``: what one rule says; ``part``: all pieces, all suspects, all lines or all facts;
     ``cited``: a struck sheet loses all that its cause is told by, and the answer is that it cannot be told; ``other``: it
-    loses as much that has nothing to do with it, and the answer stays.
+    loses as much that has nothing to do with it, and the answer stays; ``barred``: its cause is taken for one that training never
+    saw, and the answer is that it cannot be told, though nothing is hidden.
     """
 
     group: float = 0.08
@@ -58,6 +59,7 @@ class Masks:
     part: float = 0.12
     cited: float = 0.12
     other: float = 0.12
+    barred: float = 0.12
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def unjudged(count: int) -> Wanted:
         offsets=np.zeros(count + 1, dtype=np.int64),
         words=np.empty(0, dtype=np.int32),
         weight=np.ones(count, dtype=np.float32),
+        barred=none.copy(),
     )
 
 

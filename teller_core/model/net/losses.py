@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from teller_core.model.inputs import Wanted, owners
 from teller_core.model.laying import Batch
-from teller_core.model.net.network import OPERATORS, Said
+from teller_core.model.net.network import NEVER, OPERATORS, Said
 
 WEIGHTS: Mapping[str, float] = {"abnormal": 1.0, "cause": 1.0, "operator": 0.5, "rank": 0.5, "fact": 0.3, "words": 0.3}
 
@@ -55,7 +55,9 @@ def _cause(score: Tensor, wanted: Wanted, class_weight: Tensor) -> Tensor | None
     if not known.any():
         return None
     weight = torch.from_numpy(wanted.weight).to(score.device)[known] * class_weight[target[known]]
-    each = functional.cross_entropy(score[known], target[known], reduction="none", label_smoothing=0.0)
+    barred = torch.from_numpy(wanted.barred).to(score.device).long()
+    there = torch.arange(score.shape[1], device=score.device) == barred.unsqueeze(1)
+    each = functional.cross_entropy(score.masked_fill(there, NEVER)[known], target[known], reduction="none")
     return (each * weight).sum() / weight.sum().clamp_min(1e-9)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from teller_core.data.sheets import CLUE, Sheets, cause_ids, place_of
 from teller_core.model.classes import FIRST, NONE, class_of
-from teller_core.model.inputs import Inputs, Wanted, owners
-from teller_core.model.preparing import marked, prepared
+from teller_core.model.inputs import Inputs, owners
+from teller_core.model.preparing import marked, prepared, unjudged
 from teller_core.model.training import Life
 from tests.core.data.sheets_made import made
 
@@ -58,13 +58,12 @@ def inputs_of(sheets: Sheets, wanted: np.ndarray, words: bool = False) -> Inputs
     count = len(sheets)
     spoken = (wanted >= FIRST) & words
     said = [word for cause in wanted[spoken].tolist() for word in (1 + CAUSES.index(cause_ids()[cause - FIRST]), 4, 0)]
-    told = Wanted(
+    told = replace(
+        unjudged(count),
         abnormal=(wanted >= FIRST).astype(np.int8),
         cause=wanted.astype(np.int32),
-        rank=np.full(count, -1, dtype=np.int32),
         offsets=np.concatenate([[0], np.cumsum(3 * spoken)]).astype(np.int64),
         words=np.array(said, dtype=np.int32),
-        weight=np.ones(count, dtype=np.float32),
     )
     plain = prepared(sheets, told)
     guilty = np.where(plain.pieces.codes[:, 3] == GUILTY, 1, 0) if len(plain.pieces) else np.empty(0)

@@ -4,13 +4,13 @@ import numpy as np
 
 from teller_core.model.classes import FIRST, UNTOLD
 from teller_core.model.inputs import owners
-from teller_core.model.masking import masked, other_gone, told, told_nothing, without
+from teller_core.model.masking import masked, other_gone, told, told_nothing, unseen, without
 from teller_core.model.options import Masks
 from tests.core.model.making import inputs_of, sheets_of
 from tests.core.model.test_inputs import everything
 
 WHOLE = inputs_of(*sheets_of(60, 3), words=True)
-NOTHING = Masks(0.0, 0.0, 0.0, 0.0, 0.0)
+NOTHING = Masks(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_nothing_is_hidden_where_nothing_is_to_be() -> None:
@@ -60,8 +60,19 @@ def test_what_loses_something_else_keeps_what_tells_its_cause() -> None:
 
 
 def test_whoever_lost_a_fact_says_nothing_that_might_cite_it() -> None:
-    less = masked(WHOLE, Masks(0.0, 0.0, 0.5, 0.0, 0.0), np.random.default_rng(2))
+    less = masked(WHOLE, Masks(0.0, 0.0, 0.5, 0.0, 0.0, 0.0), np.random.default_rng(2))
     changed = np.diff(less.facts.offsets) != np.diff(WHOLE.facts.offsets)
     words = np.diff(less.wanted.offsets)
     assert changed.any() and (words[changed] == 0).all()
     assert (words[~changed] == np.diff(WHOLE.wanted.offsets)[~changed]).all()
+
+
+def test_a_cause_that_is_taken_for_unknown_may_not_be_said_though_all_that_tells_it_is_there() -> None:
+    rows = WHOLE.wanted.cause >= FIRST
+    strange = unseen(WHOLE, rows)
+    np.testing.assert_array_equal(strange.clues, WHOLE.clues)
+    assert (strange.wanted.cause[rows] == UNTOLD).all() and (
+        strange.wanted.cause[~rows] == WHOLE.wanted.cause[~rows]
+    ).all()
+    np.testing.assert_array_equal(strange.wanted.barred, np.where(rows, WHOLE.wanted.cause, -1))
+    assert not np.diff(strange.wanted.offsets)[rows].any()
