@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from teller_core.data.sheets import Sheets
+from teller_core.data.sheets import Sheets, taken
 from teller_core.data.table import Float32, Float64, Int32, Int64
 from teller_core.errors import FormatError, InputError, MissingExtra
 from teller_core.model.calibrating import sigmoid
@@ -20,7 +20,9 @@ from teller_core.model.preparing import lessened, prepared
 from teller_core.model.verdicts import Verdict, Verdicts
 
 if TYPE_CHECKING:
+    from teller_core.data.report import WhyReport
     from teller_core.model.net.network import Network
+    from teller_core.model.words.saying import Said
 
 SHIPPED = Path(__file__).parent / "weights" / "model.safetensors"
 """The model that comes with the project."""
@@ -121,6 +123,21 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
         together=_whole(shares(found.together, owners(inputs.together), len(sheets)), sheets.together_at),
         facts=_whole(sigmoid(found.facts), sheets.facts_at),
     )
+
+
+def spoken(model: Model, sheets: Sheets, row: int, report: "WhyReport") -> "Said":
+    """``report``, which is of the request of the sheet at ``row``, in the words that ``model`` has for what it sees there. Its words
+    cite facts of the sheet that the report has too, and leave checked. Raises FormatError for a model that speaks other words.
+    """
+    from teller_core.model.net.decoding import speaker
+    from teller_core.model.words.grammar import words_hash
+    from teller_core.model.words.lessons import facts_of
+    from teller_core.model.words.saying import said
+
+    if model.card.reads.words != words_hash():
+        raise FormatError("The model", "it was trained with another set of words", "Train it again: teller model train")
+    inputs = lessened(prepared(taken(sheets, np.array([row]))), model.card.parts)
+    return said(report, speaker(model.network, inputs), facts_of(sheets, row) if len(inputs.facts) else [])
 
 
 def _whole(likely: Float64, at: Int32) -> Float32:
