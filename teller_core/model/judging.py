@@ -126,8 +126,8 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
 
 
 def spoken(model: Model, sheets: Sheets, row: int, report: "WhyReport") -> "Said":
-    """``report``, which is of the request of the sheet at ``row``, in the words that ``model`` has for what it sees there. Its words
-    cite facts of the sheet that the report has too, and leave checked. Raises FormatError for a model that speaks other words.
+    """``report``, which is of the request of the sheet at ``row``, in the words that ``model`` has for what it sees: checked, and
+    citing facts of the sheet that the report has too. Raises FormatError for a model that speaks other words.
     """
     from teller_core.model.net.decoding import speaker
     from teller_core.model.words.grammar import words_hash

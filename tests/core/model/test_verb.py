@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from teller_core.calls import READ
 from teller_core.cli import main
-from teller_core.model.judging import SHIPPED
+from teller_core.data.sheets import Kind
+from  import unsupported_in
+from teller_core.model.judging import SHIPPED, load, spoken
 from teller_core.model.options import PARTS
 from teller_core.model.training import CARD, WEIGHTS
 from tests.core.model.test_lives import folder_of, taught
+from tests.core.model.words.making import finding, report
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -30,8 +34,18 @@ def test_sheets_go_in_and_a_model_with_its_card_comes_out(tmp_path: Path, capsys
     assert (made / WEIGHTS).stat().st_size < 8_000_000 and (made / CARD).read_text("utf-8") == told.out
     assert main(["model", "card", str(made / WEIGHTS)]) == 0
     assert capsys.readouterr().out == told.out
+    _speaks(made / WEIGHTS)
     assert main([*call, "--seed", "1"]) == 2
     assert "it holds a model of other data or options" in capsys.readouterr().err
+
+
+def _speaks(path: Path) -> None:
+    """A model that has learned next to nothing says what is true all the same."""
+    sheets = taught(20, 5).sheets
+    row = int(np.flatnonzero(sheets.kind == Kind.REQUEST)[0])
+    answer = report(finding())
+    said = spoken(load(path), sheets, row, answer)
+    assert not said.dropped and "812.5 ms" in said.text and not unsupported_in(said.text, answer)
 
 
 @pytest.mark.skipif(SHIPPED.is_file(), reason="a model ships")
