@@ -12,6 +12,7 @@ import numpy.typing as npt
 from teller_core.data.sheets import Sheets, View, cause_ids
 from teller_core.data.table import UNKNOWN, Float32, Float64, Int32, Int64
 from teller_core.model.inputs import Inputs, Int8, Part, Wanted
+from teller_core.model.laying import without_words
 from teller_core.model.options import Parts
 
 BUCKETS = 2048
@@ -79,7 +80,10 @@ def unjudged(count: int) -> Wanted:
 
 
 def lessened(inputs: Inputs, parts: Parts) -> Inputs:
-    """``inputs`` without what ``parts`` leaves out; a sheet that looks across ranks stays, for who wants to be told of it."""
+    """``inputs`` without what ``parts`` leaves out; a sheet that looks across ranks stays, for who wants to be told of it. Whoever
+    loses facts has nothing to say any more: it might cite them.
+    """
+    facts = np.diff(inputs.facts.offsets)
     gone = [
         *(("pieces",) if not parts.tokens else ()),
         *(("said",) if not parts.logs else ()),
@@ -100,7 +104,7 @@ def lessened(inputs: Inputs, parts: Parts) -> Inputs:
         inputs = replace(inputs, pieces=_without_code(inputs.pieces, 0))
     if not parts.parent:
         inputs = replace(inputs, pieces=_without_code(inputs.pieces, -1))
-    return inputs
+    return without_words(inputs, np.diff(inputs.facts.offsets) == facts)
 
 
 def emptied(part: Part) -> Part:

@@ -87,7 +87,7 @@ def sides_of(work: Work) -> Sides:
     lives = sorted(work.lives, key=lambda life: life.name)
     held = held_out([life.name for life in lives], work.plan.held, work.plan.seed)
     apart = [[life for life, out in zip(lives, held, strict=True) if out is which] for which in (False, True)]
-    train, kept = (joined([_read(life, work.parts) for life in some]) for some in apart)
+    train, kept = (joined([_read(life, work) for life in some]) for some in apart)
     wanted = train.wanted.cause
     count = np.bincount(wanted[wanted >= 0], minlength=classes())
     if not count[FIRST:].any() or not len(kept):
@@ -95,10 +95,11 @@ def sides_of(work: Work) -> Sides:
     return Sides(train, kept, ([one.name for one in apart[0]], [one.name for one in apart[1]]), count)
 
 
-def _read(life: Life, parts: Parts) -> Inputs:
-    """Of a life what a network reads that is to do without some parts."""
-    inputs = lessened(life.inputs, parts)
-    return inputs if parts.horizontal else taken(inputs, vertical(inputs))
+def _read(life: Life, work: Work) -> Inputs:
+    """Of a life what a network reads that is to do without some parts, or without words."""
+    inputs = lessened(life.inputs, work.parts)
+    inputs = inputs if work.parts.horizontal else taken(inputs, vertical(inputs))
+    return inputs if work.reads.spoken else without_words(inputs, np.zeros(len(inputs), dtype=np.bool_))
 
 
 def class_weights(count: Int64) -> "Tensor":

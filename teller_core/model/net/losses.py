@@ -36,7 +36,7 @@ def loss(said: Said, batch: Batch, class_weight: Tensor) -> Loss:
     some = {name: each for name, each in found.items() if each is not None}
     zero = said.cause.sum() * 0.0  # a batch of which nothing is known is one of no loss
     total = sum((WEIGHTS[name] * each for name, each in some.items()), zero)
-    return Loss(total, {name: float(some[name]) if name in some else float("nan") for name in found})
+    return Loss(total, {name: float(some[name].detach()) if name in some else float("nan") for name in found})
 
 
 def _abnormal(score: Tensor, wanted: Wanted) -> Tensor | None:

@@ -59,7 +59,7 @@ class Running:
         torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
         self.optimizer.step()
         self.update, self.at = self.update + 1, self.at + 1
-        now = float(found.total)
+        now = float(found.total.detach())
         self.recent = now if math.isnan(self.recent) else 0.95 * self.recent + 0.05 * now
         keep = min(KEEP, self.update / (self.update + 9.0))
         with torch.no_grad():

@@ -7,8 +7,8 @@ import pytest
 
 from teller_core.calls import READ
 from teller_core.cli import main
+from teller_core.data.said import unsupported as unsupported_in
 from teller_core.data.sheets import Kind
-from  import unsupported_in
 from teller_core.model.judging import SHIPPED, load, spoken
 from teller_core.model.options import PARTS
 from teller_core.model.training import CARD, WEIGHTS
