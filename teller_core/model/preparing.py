@@ -80,8 +80,8 @@ def unjudged(count: int) -> Wanted:
 
 
 def lessened(inputs: Inputs, parts: Parts) -> Inputs:
-    """``inputs`` without what ``parts`` leaves out; a sheet that looks across ranks stays, for who wants to be told of it. Whoever
-    loses facts has nothing to say any more: it might cite them.
+    """``inputs`` without what ``parts`` leaves out; a sheet that looks across ranks stays, for who wants to be told of it.
+    Whoever loses facts has nothing to say any more: it might cite them.
     """
     facts = np.diff(inputs.facts.offsets)
     gone = [
