@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 WEIGHTS, CARD, UNDERWAY = "model.safetensors", "MODEL.md", "underway.safetensors"
 SPOKEN = 0.5
 """Of sheets with something to say: how many say it in an update. Words cost positions."""
+MOST_HELD, MOST_LOOKED_AT = 12_000, 2_000
+"""Sheets of lives kept apart: of these the card tells, and at so many of them training looks again and again."""
+PACED, MARGIN = 20, 0.92
+"""After so many updates it is known how many the clock allows for; the last part of it is for looks and for judging."""
 Progress = Callable[[str], None]
 
 
@@ -72,10 +76,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Sides:
-    """Sheets to learn from and to choose by, the names of their lives, and ``count`` int64 by class: of those to learn from."""
+    """Sheets to learn from and to judge and calibrate by; ``glance``, some of the latter, to choose by; the names of their lives;
+    ``count`` int64 by class: of those to learn from.
+    """
 
     train: Inputs
     held: Inputs
+    glance: Inputs
     names: tuple[Sequence[str], Sequence[str]]
     count: Int64
 
@@ -92,7 +99,17 @@ def sides_of(work: Work) -> Sides:
     count = np.bincount(wanted[wanted >= 0], minlength=classes())
     if not count[FIRST:].any() or not len(kept):
         raise InputError("The sheets", "none of those to learn from has a known cause", "Name a folder with more lives")
-    return Sides(train, kept, ([one.name for one in apart[0]], [one.name for one in apart[1]]), count)
+    chance = np.random.default_rng(work.plan.seed)
+    kept = without_words(some(kept, MOST_HELD, chance), np.zeros(min(len(kept), MOST_HELD), dtype=np.bool_))
+    glance = some(kept, MOST_LOOKED_AT, chance)
+    return Sides(train, kept, glance, ([one.name for one in apart[0]], [one.name for one in apart[1]]), count)
+
+
+def some(inputs: Inputs, most: int, chance: np.random.Generator) -> Inputs:
+    """At most so many of ``inputs``, drawn by chance, in their order."""
+    if len(inputs) <= most:
+        return inputs
+    return taken(inputs, np.sort(chance.permutation(len(inputs))[:most]))
 
 
 def _read(life: Life, work: Work) -> Inputs:
@@ -182,7 +199,7 @@ def _run(
     length = lengths(sides.train)
     began, spent, saved = monotonic(), running.seconds, monotonic()
     batches, number = ordered(length, plan.tokens, plan.seed, running.passes), running.passes
-    while running.update < plan.updates and running.worse < plan.patience:
+    while running.update < running.planned and running.worse < plan.patience:
         if running.seconds > plan.minutes * 60:
             progress(f"update {running.update}: the time is up")
             break
@@ -193,9 +210,11 @@ def _run(
         inputs = seen_at(taken(sides.train, batches[running.at]), work, running.update)
         running.step(network, laid(inputs), weight)
         running.seconds = spent + monotonic() - began
-        if running.update % plan.look == 0 or running.update == plan.updates:
+        if running.update == PACED:
+            running.planned = min(plan.updates, max(PACED, int(MARGIN * plan.minutes * 60 * PACED / running.seconds)))
+        if running.update % plan.look == 0 or running.update == running.planned:
             running.look(_held_loss(network, running, sides, weight), network)
-            progress(_told(running, plan))
+            progress(_told(running))
         if monotonic() - saved > plan.save_s:
             running.save(network)
             saved = monotonic()
@@ -214,14 +233,14 @@ def seen_at(inputs: Inputs, work: Work, update: int) -> Inputs:
 def _held_loss(network: "Network", running: "Running", sides: Sides, weight: "Tensor") -> float:
     """Of the verdict and the cause, with the mean of the weights."""
     with running.averaged(network):
-        found = measured(network, sides.held, class_weight=weight).loss
+        found = measured(network, sides.glance, class_weight=weight).loss
     return found.get("abnormal", 0.0) + found.get("cause", 0.0)
 
 
-def _told(running: "Running", plan: Plan) -> str:
-    left = (plan.updates - running.update) * running.seconds / max(running.update, 1)
+def _told(running: "Running") -> str:
+    left = (running.planned - running.update) * running.seconds / max(running.update, 1)
     return (
-        f"update {running.update} of {plan.updates}: loss {running.recent:.3f}, on lives kept apart {running.last:.3f} "
+        f"update {running.update} of {running.planned}: loss {running.recent:.3f}, on lives kept apart {running.last:.3f} "
         f"(best {running.best:.3f}), {left / 60:.0f} min left"
     )
 

@@ -20,14 +20,14 @@ from teller_core.model.options import Plan
 KEEP = 0.99
 """Of the mean of the weights, in each update; less in the first ones."""
 CLIP = 1.0
-COUNTS = ("update", "passes", "at", "worse", "looked")
+COUNTS = ("update", "planned", "passes", "at", "worse", "looked")
 FIGURES = ("seconds", "recent", "last", "best")
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass
 class Running:
-    """``update``: how many are done; ``passes`` over the sheets, ``at``: the batch of the pass; ``looked``: how often at lives
+    """``update``: how many are done, of ``planned``; ``passes`` over the sheets, ``at``: the batch of the pass; ``looked``: how often at lives
     kept apart, ``worse``: how often since the best time.
     """
 
@@ -38,6 +38,7 @@ class Running:
     mean: dict[str, Tensor]
     kept: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     update: int = 0
+    planned: int = 0
     passes: int = 0
     at: int = 0
     worse: int = 0
@@ -71,7 +72,7 @@ class Running:
         plan = self.plan
         if self.update < plan.warm:
             return plan.rate * (self.update + 1) / plan.warm
-        gone = (self.update - plan.warm) / max(plan.updates - plan.warm, 1)
+        gone = (self.update - plan.warm) / max(self.planned - plan.warm, 1)
         return plan.rate * (0.02 + 0.98 * 0.5 * (1.0 + math.cos(math.pi * min(gone, 1.0))))
 
     @contextmanager
@@ -134,7 +135,7 @@ def begun(network: Network, key: str, plan: Plan, path: Path) -> Running:
     groups = [{"params": decayed, "weight_decay": plan.decay}, {"params": plain, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=plan.rate, betas=(0.9, 0.98), foreach=False)
     mean = {name: each.detach().clone() for name, each in learned(network).items()}
-    running = Running(key, plan, path, optimizer, mean)
+    running = Running(key, plan, path, optimizer, mean, planned=plan.updates)
     if path.exists():
         tensors, told = read(path)
         if told.get("key") != key:
