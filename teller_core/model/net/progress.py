@@ -27,8 +27,8 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 @dataclass
 class Running:
-    """``update``: how many are done, of ``planned``; ``passes`` over the sheets, ``at``: the batch of the pass; ``looked``: how often at lives
-    kept apart, ``worse``: how often since the best time.
+    """``update``: how many are done, of ``planned``; ``passes`` over the sheets, ``at``: the batch of the pass; ``looked``: how
+    often at lives kept apart, ``worse``: how often since the best time.
     """
 
     key: str
