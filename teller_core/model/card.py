@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from teller_core.data.sheets import layout_hash
 from teller_core.errors import FormatError
@@ -64,17 +64,19 @@ class Card:
 
 def card_of(given: Mapping[str, Any]) -> Card:
     """The card that :meth:`Card.written` gave. Raises FormatError for anything else."""
-    kinds = {"reads": Reads, "shape": Shape, "parts": Parts, "plan": Plan, "masks": Masks}
+    kinds: dict[str, Any] = {"reads": Reads, "shape": Shape, "parts": Parts, "plan": Plan, "masks": Masks}
     try:
-        made = {name: kind(**given[name]) for name, kind in kinds.items()}
-        tuned = given["calibration"]
-        made["calibration"] = Calibration(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in tuned.items()}
-        )
-        scores = {name: math.nan if value is None else float(value) for name, value in given["scores"].items()}
-        return Card(**{**given, **made, "scores": scores})
+        made: dict[str, Any] = {name: kind(**given[name]) for name, kind in kinds.items()}
+        tuned: dict[str, Any] = {name: _tupled(value) for name, value in given["calibration"].items()}
+        made["calibration"] = Calibration(**tuned)
+        made["scores"] = {name: math.nan if value is None else float(value) for name, value in given["scores"].items()}
+        return Card(**{**given, **made})
     except (KeyError, TypeError, ValueError, AttributeError):
         raise FormatError("The model", "its card is broken", NEXT) from None
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(cast("list[float]", value)) if isinstance(value, list) else value
 
 
 def refuse_foreign(card: Card, here: Reads) -> None:

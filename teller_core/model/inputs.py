@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,10 +117,11 @@ def taken(inputs: Inputs, rows: Int64) -> Inputs:
     """The sheets at ``rows``."""
     words, offsets = spread(inputs.wanted.offsets, rows)
     old = inputs.wanted
-    told = {name: getattr(old, name)[rows] for name in TOLD}
+    told: dict[str, Any] = {name: getattr(old, name)[rows] for name in TOLD}
     wanted = Wanted(offsets=offsets, words=old.words[words], **told)
-    columns = {name: getattr(inputs, name)[rows] for name in PLAIN}
-    return Inputs(wanted=wanted, **columns, **{name: _of_sheets(part, rows) for name, part in inputs.parts.items()})
+    columns: dict[str, Any] = {name: getattr(inputs, name)[rows] for name in PLAIN}
+    columns |= {name: _of_sheets(part, rows) for name, part in inputs.parts.items()}
+    return Inputs(wanted=wanted, **columns)
 
 
 def _of_sheets(part: Part, rows: Int64) -> Part:
@@ -149,22 +151,22 @@ def owners(part: Part) -> Int64:
 
 def joined(several: Sequence[Inputs]) -> Inputs:
     """All sheets of ``several``, which must not be empty, in their order."""
-    columns = {name: np.concatenate([getattr(one, name) for one in several]) for name in PLAIN}
-    parts = {name: _joined_parts([getattr(one, name) for one in several]) for name in NAMES}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in several]) for name in PLAIN}
+    columns |= {name: _joined_parts([getattr(one, name) for one in several]) for name in NAMES}
     told = [one.wanted for one in several]
-    flat = {
+    flat: dict[str, Any] = {
         field.name: np.concatenate([getattr(one, field.name) for one in told])
         for field in fields(Wanted)
         if field.name != "offsets"
     }
-    return Inputs(wanted=Wanted(offsets=_stacked([one.offsets for one in told]), **flat), **columns, **parts)
+    return Inputs(wanted=Wanted(offsets=_stacked([one.offsets for one in told]), **flat), **columns)
 
 
 def _joined_parts(several: Sequence[Part]) -> Part:
     names = ("codes", "values", "bag", "target", "rank")
-    columns = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
-    offsets = {name: _stacked([getattr(one, name) for one in several]) for name in ("offsets", "words")}
-    return Part(**columns, **offsets)
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
+    columns |= {name: _stacked([getattr(one, name) for one in several]) for name in ("offsets", "words")}
+    return Part(**columns)
 
 
 def _stacked(several: Sequence[Int64]) -> Int64:

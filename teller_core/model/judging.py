@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent / "weights" / "model.safetensors"
 """The model that comes with the project."""
 THREADS = 2
+READ_AT_ONCE = 2048
+"""Positions: memory beside the weights stays at some tens of megabytes."""
 ABNORMAL = 0.5
 
 
@@ -103,7 +105,7 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
     if sheets.vocabulary not in ("", model.card.reads.vocabulary):
         raise FormatError("The model", "it reads another vocabulary of traces", "Train one with this vocabulary")
     inputs = lessened(prepared(sheets), model.card.parts)
-    found, calibration = measured(model.network, inputs), model.card.calibration
+    found, calibration = measured(model.network, inputs, READ_AT_ONCE), model.card.calibration
     likely = calibration.causes(found.cause)
     abnormal = calibration.abnormal(found.abnormal, inputs.head)
     sure = likely[:, FIRST:].max(axis=1, initial=0.0)

@@ -42,7 +42,7 @@ class Batch:
 def known_places(inputs: Inputs) -> npt.NDArray[np.bool_]:
     """bool [n, PLACES]: some number of the group, or some clue of the layer, is known."""
     numbers = np.add.reduceat(~np.isnan(inputs.numbers), np.searchsorted(GROUP_OF, range(len(GROUPS))), axis=1) > 0
-    some = ~np.isnan(inputs.clues).all(axis=2)
+    some: npt.NDArray[np.bool_] = np.logical_not(np.isnan(inputs.clues).all(axis=2))
     clues = np.stack([some[:, layer == LAYER_OF].any(axis=1) for layer in range(len(LAYER_NAMES))], axis=1)
     return np.concatenate([numbers, clues], axis=1)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from teller_core.data.sheets import Kind, cause_ids
 from teller_core.data.sheets_file import HEALTHY, Taught, read_taught
-from teller_core.data.table import Int32
+from teller_core.data.table import Int32, Int64
 from teller_core.errors import InputError
 from teller_core.model.card import Reads
 from teller_core.model.classes import FIRST, NONE
@@ -96,9 +96,7 @@ def classes_of(causes: Sequence[str]) -> Int32:
     return np.array([number.get(key, -1) for key in causes], dtype=np.int32)
 
 
-def lessons(
-    taught: Taught, cause: Int32, chance: np.random.Generator | None
-) -> "tuple[Int32, np.ndarray[tuple[int], np.dtype[np.int64]]]":
+def lessons(taught: Taught, cause: Int32, chance: np.random.Generator | None) -> tuple[Int32, Int64]:
     """int32 words of all sheets, and int64 [n + 1] where those of each begin: none but of MOST_LESSONS requests."""
     offsets = np.zeros(len(cause) + 1, dtype=np.int64)
     if chance is None:
@@ -106,7 +104,7 @@ def lessons(
     from teller_core.model.words.lessons import lesson
 
     may = np.flatnonzero((taught.sheets.kind == Kind.REQUEST) & (cause >= NONE))
-    rows = np.sort(chance.permutation(may)[:MOST_LESSONS])
+    rows: Int64 = np.sort(chance.permutation(may)[:MOST_LESSONS])
     said: list[Int32] = []
     for row in rows.tolist():
         key = taught.cause[row] if cause[row] >= FIRST else ""

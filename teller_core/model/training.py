@@ -2,6 +2,9 @@
 as if it had not been.
 """
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -248,7 +251,7 @@ def _told(running: "Running") -> str:
 def _judged(network: "Network", running: "Running", work: Work, sides: Sides, weight: "Tensor") -> Card:
     found = measured(network, sides.held, class_weight=weight)
     calibration = calibrated(found, sides.held)
-    scores = judged_by(found, sides.held, calibration) | _deleted(network, sides.held, calibration)
+    scores = {**judged_by(found, sides.held, calibration), **_deleted(network, sides.held, calibration)}
     seen = {key: int(sides.count[FIRST + at]) for at, key in enumerate(cause_ids())}
     return Card(
         reads=work.reads,

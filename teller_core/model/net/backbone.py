@@ -1,6 +1,10 @@
 """A decoder that somebody else trained, on a disk, with LoRA on its attention: the same inputs, the same heads."""
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 import json
+import warnings
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +44,10 @@ def large(path: Path, symbols: int, words: int) -> Network:
     names = {name.rpartition(".")[2] for name, _ in decoder.named_modules()}
     targets: Any = [name for name in TARGETS if name in names] or "all-linear"
     config = LoraConfig(r=RANK, lora_alpha=ALPHA, lora_dropout=DROP, target_modules=targets)
-    network = Network(get_peft_model(decoder, config), whole.config.get_text_config().hidden_size, symbols, words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names of before
+        adapted: Any = get_peft_model(decoder, config)
+    network = Network(adapted, whole.config.get_text_config().hidden_size, symbols, words)
     network.origin = origin(path)
     return network.to("cuda") if cuda else network
 

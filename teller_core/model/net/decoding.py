@@ -1,5 +1,8 @@
 """What the network would say next, for whoever decides what may be said: a sheet is read once, and each word once."""
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,5 +1,8 @@
 """How each part of a sheet becomes vectors of the decoder's width."""
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -32,11 +32,11 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the card of a file. Raises InputError where there is none, FormatError where it is no model."""
     if not path.is_file():
         raise InputError(f"The model {path.name}", "there is no such file", "Train one: teller model train")
+    opened: Any = safe_open  # it has no types
     try:
-        with safe_open(path, framework="pt") as file:  # pyright: ignore[reportUnknownVariableType]  # it has no types
-            opened: Any = file
-            card = json.loads((opened.metadata() or {})[CARD])
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no mapping
+        with opened(path, framework="pt") as file:
+            card = json.loads((file.metadata() or {})[CARD])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
     except (SafetensorError, KeyError, ValueError, OSError):
         raise FormatError(
             f"The model {path.name}", "it is no file of a model", "Name one that training wrote"

@@ -1,5 +1,8 @@
 """What training makes small."""
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

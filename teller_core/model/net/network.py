@@ -1,5 +1,8 @@
 """The network: any decoder of the transformers library over the positions of sheets, and heads where the verdict stands."""
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -2,6 +2,9 @@
 cannot be had. They read the log and the tokens of a step, and nothing else; they are rows of an ablation and never ship.
 """
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,8 @@
 """Where a training stands: weights, their mean, the optimizer, the best so far. All of it is one file, written in one go."""
 
+# pyright: reportUnknownMemberType=false
+# Of some of torch's functions not all types are known.
+
 import math
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager

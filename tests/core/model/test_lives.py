@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from teller_core.data.sheets_file import HEALTHY, NOT_JUDGED, Taught, write_taught
 
 from teller_core.data.sheets import Kind, cause_ids
+from teller_core.data.sheets_file import HEALTHY, NOT_JUDGED, Taught, write_taught
 from teller_core.errors import FormatError, InputError
 from teller_core.model.classes import FIRST, NONE, key_of
 from teller_core.model.inputs import owners

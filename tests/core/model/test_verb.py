@@ -13,17 +13,23 @@ from teller_core.model.judging import SHIPPED, load, spoken
 from teller_core.model.options import PARTS
 from teller_core.model.training import CARD, WEIGHTS
 from tests.core.model.test_lives import folder_of, taught
+from tests.core.model.test_training import SMALL
 from tests.core.model.words.making import finding, report
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
+from teller_core.model.net import network
 
 
 def test_the_call_knows_what_a_network_reads() -> None:
     assert READ == PARTS
 
 
-def test_sheets_go_in_and_a_model_with_its_card_comes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sheets_go_in_and_a_model_with_its_card_comes_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = network.small
+    monkeypatch.setattr(network, "small", lambda shape, symbols, words: whole(SMALL, symbols, words))
     sheets, made = tmp_path / "sheets", tmp_path / "made"
     sheets.mkdir()
     folder_of(sheets, *(taught(20, seed) for seed in range(3)))
