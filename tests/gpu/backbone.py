@@ -68,7 +68,7 @@ def decoder(folder: Path) -> Path:
     if "--decoder" in sys.argv:
         return Path(sys.argv[sys.argv.index("--decoder") + 1])
     torch.manual_seed(0)
-    Qwen3ForCausalLM(TINY if SMOKE else LARGE).to(torch.bfloat16).save_pretrained(folder)
+    Qwen3ForCausalLM(TINY if SMOKE else LARGE).bfloat16().save_pretrained(folder)
     return folder
 
 

@@ -35,7 +35,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     opened: Any = safe_open  # it has no types
     try:
         with opened(path, framework="pt") as file:
-            card = json.loads((file.metadata() or {})[CARD])
+            head: dict[str, str] = file.metadata() or {}
+            card = json.loads(head[CARD])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
     except (SafetensorError, KeyError, ValueError, OSError):
         raise FormatError(

@@ -38,9 +38,8 @@ def test_what_lost_its_evidence_wants_no_cause_and_no_words() -> None:
         assert not ((bare.parts[name].target == 1) & rows[owners(bare.parts[name])]).any()
     own = owners(bare.facts)
     assert not ((bare.facts.codes[:, 0] == cause[own] - FIRST) & rows[own]).any()
-    assert [everything(bare, at) for at in np.flatnonzero(~rows).tolist()] == [
-        everything(WHOLE, at) for at in np.flatnonzero(~rows)
-    ]
+    others = np.flatnonzero(~rows).tolist()
+    assert [everything(bare, at) for at in others] == [everything(WHOLE, at) for at in others]
 
 
 def test_a_sheet_that_nothing_tells_the_cause_of_cannot_lose_it() -> None:
