@@ -3,7 +3,7 @@
 == ================================================================================================================
 T0 the log as the engine prints it by default: vLLM's as text with whole seconds; ``/metrics`` pages where there are any
 T1 and a record of each request: the caller's rows, and of vLLM what a span of a request tells
-T2 and a line a step, of engines that can log one (vLLM)
+T2 and a line a step, of engines that can log one (vLLM), and what our stat logger counts of it, exactly timed
 T3 and all that our recorder writes all the time: decisions, executions, pauses, counters, the log with microseconds
 T4 and windows of a profiler
 == ================================================================================================================
@@ -30,6 +30,8 @@ FROM: tuple[tuple[str, int], ...] = (
     ("cupti-*", 4),
 )
 """The lowest tier at which there is such a file; any other that the recorder writes is there from RECORDED on."""
+COUNTED = 2
+"""From here on steps are counted, in the log and by our stat logger."""
 RECORDED = 3
 NOTHING = ("PROFILE", "CUPTI", "vllm-logging.json", ".*")
 """What steers a recorder, and what nobody reads."""
@@ -47,7 +49,7 @@ def at_tier(bundle: Path, tier: int, target: Path) -> None:
             continue
         to = target / path.relative_to(bundle)
         to.parent.mkdir(parents=True, exist_ok=True)
-        if tier < RECORDED and (change := _change(path, tier)) is not None:
+        if (change := _change(path, tier)) is not None:
             with path.open(errors="replace") as source, to.open("w") as copy:
                 copy.writelines(change(source))
             about = path.stat()
@@ -61,9 +63,10 @@ def _first(path: Path) -> int:
 
 
 def _change(path: Path, tier: int) -> Callable[[Iterator[str]], Iterator[str]] | None:
-    if path.match("server*.log"):
-        return partial(_as_printed, with_steps=tier >= 2)
-    return _of_requests if path.match("stats-*.jsonl") else None
+    """How the lines of a file are others at ``tier`` than they were recorded, None where they are not."""
+    if path.match("server*.log") and tier < RECORDED:
+        return partial(_as_printed, with_steps=tier >= COUNTED)
+    return _of_requests if path.match("stats-*.jsonl") and tier < COUNTED else None
 
 
 def _as_printed(lines: Iterator[str], *, with_steps: bool) -> Iterator[str]:

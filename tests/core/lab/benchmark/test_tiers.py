@@ -83,8 +83,16 @@ def test_a_log_of_vllm_is_as_it_prints_it_of_its_own_accord(bundle: Path, tmp_pa
     assert log.stat().st_mtime_ns == 1_796_013_000_000_000_000
 
 
-@pytest.mark.parametrize("tier", [1, 2])
-def test_a_span_of_a_request_tells_of_no_step(bundle: Path, tmp_path: Path, tier: int) -> None:
-    at_tier(bundle, tier, tmp_path / "part")
+def test_a_span_of_a_request_tells_of_no_step(bundle: Path, tmp_path: Path) -> None:
+    at_tier(bundle, 1, tmp_path / "part")
     rows = [json.loads(line) for line in (tmp_path / "part" / "cap" / "stats-23-0000.jsonl").read_text().splitlines()]
     assert rows == [STATS[0], {"k": "S", "t": 1, "e": 0, "at": 1.5, "first": [0.25]}, STATS[3]]
+
+
+@pytest.mark.parametrize("tier", [2, 3, 4])
+def test_what_the_stat_logger_counts_of_steps_is_there_from_the_tier_that_asks_for_it(
+    bundle: Path, tmp_path: Path, tier: int
+) -> None:
+    at_tier(bundle, tier, tmp_path / "part")
+    stats = "cap/stats-23-0000.jsonl"
+    assert (tmp_path / "part" / stats).read_bytes() == (bundle / stats).read_bytes()
