@@ -53,11 +53,11 @@ def fit(features: Float64, took: Float64) -> Fit | None:
     scale = np.maximum(np.max(features, axis=0), 1e-12)
     x = features / scale
     cost = np.zeros(x.shape[1])
-    cost[0] = float(np.median(took))
+    cost[0] = usual = float(np.median(took))
     normal = np.eye(x.shape[1])
     spread = 1.0
     for turn in range(ROUNDS):
-        expected = np.maximum(x @ cost, 1e-3 * float(np.median(took)))
+        expected = np.maximum(x @ cost, 1e-3 * usual)
         residual = np.log(took / expected)
         spread = max(float(np.median(np.abs(residual))) * NORMAL_MAD, LEAST_SPREAD)
         away = np.abs(residual) / spread
@@ -68,7 +68,7 @@ def fit(features: Float64, took: Float64) -> Fit | None:
         relative = x / expected[:, None]
         normal = relative.T @ (relative * weight[:, None])
         # Far below the predictions of the bulk a ridge of fixed size would be lost in rounding, and equal columns be singular.
-        normal += RIDGE * np.eye(len(cost)) * max(float(np.trace(normal)) / len(cost), float(np.median(took)) ** -2)
+        normal += RIDGE * np.eye(len(cost)) * max(float(np.trace(normal)) / len(cost), usual**-2)
         cost = _not_negative(normal, relative.T @ (weight * (1.0 + np.clip(residual, -1.0, 1.0))))
     inverse = np.linalg.inv(normal)
     return Fit(cost / scale, spread, inverse / np.outer(scale, scale), len(took))

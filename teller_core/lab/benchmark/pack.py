@@ -103,16 +103,22 @@ def packed_bytes(folder: Path) -> int:
 def capture_of(life: Packed, tier: int) -> Capture:
     """All of ``life`` as it was recorded at ``tier`` (0 to 4), with its trees. Nothing in it tells the name of the life."""
     with scratch() as folder:
-        _unpack(life.path, folder / "store")
-        with Store.open(folder / "store") as store:
-            identity = store.resolve(str(tier))
-            capture = store.capture(identity)
-            trees = {position: store.tree_rows(identity, position) for position in store.traced(identity)}
+        unpack(life, folder / "store")
+        return unpacked(folder / "store", tier)
+
+
+def unpacked(path: Path, tier: int) -> Capture:
+    """:func:`capture_of` the life that :func:`unpack` wrote to ``path``."""
+    with Store.open(path) as store:
+        identity = store.resolve(str(tier))
+        capture = store.capture(identity)
+        trees = {position: store.tree_rows(identity, position) for position in store.traced(identity)}
     return replace(capture, ranks=[replace(rank, tree=trees.get(at)) for at, rank in enumerate(capture.ranks)])
 
 
-def _unpack(path: Path, target: Path) -> None:
-    whole = bytearray()
+def unpack(life: Packed, target: Path) -> None:
+    """Write the store of ``life`` to ``target``: who asks for several tiers pays once. Raises FormatError for a damaged one."""
+    path, whole = life.path, bytearray()
     try:
         with lzma.open(path) as source:
             while block := source.read(1 << 20):

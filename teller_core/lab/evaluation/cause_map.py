@@ -6,9 +6,10 @@ and of the request itself, to the cause that struck it or to none. All such meth
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from teller_core.data.table import UNKNOWN, Float64, Int64
 from teller_core.judge.step_numbers import NAMES
@@ -33,28 +34,59 @@ class CauseMap:
     model: Any
 
 
+class Served(NamedTuple):
+    """Steps and the requests that they served: a row a pair, by request, each request's in the order of :func:`steps_of`.
+    ``request``, ``step`` int64: positions; ``first`` int64, one more than there are requests: where the pairs of each begin.
+    """
+
+    request: Int64
+    step: Int64
+    first: Int64
+
+
+def served(seen: Seen) -> Served:
+    """The pairs of a capture."""
+    return seen.once("served", _served)
+
+
+def _served(seen: Seen) -> Served:
+    steps = steps_of(seen)
+    count = np.array([len(mine) for mine in steps], dtype=np.int64)
+    first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)])
+    request = np.repeat(np.arange(len(steps), dtype=np.int64), count)
+    return Served(request, np.concatenate([np.empty(0, dtype=np.int64), *steps]), first)
+
+
 def request_rows(seen: Seen, score: Float64) -> Float64:
     """float64 [requests, columns]: of each request's most suspicious steps the mean of what was recorded, their largest and mean
     score, and what was recorded of the request. A request whose steps are not known has those alone.
     """
-    told = np.where(np.isnan(score), -np.inf, score)
-    value = seen.steps.value
-    steps = np.full((len(seen.capture.requests.number), len(NAMES) + 2), np.nan)
-    for request, mine in enumerate(steps_of(seen)):
-        if not len(mine):
-            continue
-        worst = mine[np.argsort(-told[mine], kind="stable")[:MOST_SUSPICIOUS]]
-        known = ~np.isnan(value[worst])
-        steps[request, :-2] = np.divide(
-            np.where(known, value[worst], 0).sum(axis=0),
-            known.sum(axis=0),
-            out=np.full(len(NAMES), np.nan),
-            where=known.any(axis=0),
-        )
-        scored = score[mine][~np.isnan(score[mine])]
-        if len(scored):
-            steps[request, -2:] = scored.max(), scored.mean()
-    return np.column_stack([steps, seen.requests.value])
+    pairs = served(seen)
+    scored = score[pairs.step]
+    told = np.where(np.isnan(scored), -np.inf, scored)
+    order = np.lexsort((-told, pairs.request))  # each request's pairs stay together, the most suspicious first
+    worst = order[np.arange(len(order)) - pairs.first[pairs.request] < MOST_SUSPICIOUS]
+    requests = len(pairs.first) - 1
+    rows = np.full((requests, len(NAMES) + 2), np.nan)
+    mine, groups = np.unique(pairs.request[worst], return_index=True)
+    if len(mine):
+        rows[mine, :-2] = _means(seen.steps.value[pairs.step[worst]], groups)
+    known = ~np.isnan(scored)
+    count = np.bincount(pairs.request[known], minlength=requests)
+    total = np.bincount(pairs.request[known], weights=scored[known], minlength=requests)
+    largest = np.full(requests, -np.inf)
+    np.maximum.at(largest, pairs.request[known], scored[known])
+    rows[:, -2] = np.where(count > 0, largest, np.nan)
+    rows[:, -1] = np.divide(total, count, out=np.full(requests, np.nan), where=count > 0)
+    return np.column_stack([rows, seen.requests.value])
+
+
+def _means(value: Float64, groups: "npt.NDArray[np.intp]") -> Float64:
+    """float64: the mean of what is known in each column, of the rows from each of ``groups`` to the next one; NaN for nothing."""
+    known = ~np.isnan(value)
+    total = np.add.reduceat(np.where(known, value, 0.0), groups, axis=0)
+    count = np.add.reduceat(known.astype(np.float64), groups, axis=0)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
 def steps_of(seen: Seen) -> list[Int64]:

@@ -1,17 +1,19 @@
 """The benchmark's lives as episodes of the evaluation: the one place that knows both shapes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from teller_core.data.scratch import scratch
 from teller_core.data.table import Int32
 from teller_core.errors import InputError
 from teller_core.lab.benchmark import episodes as cut
 from teller_core.lab.benchmark import labels as told
-from teller_core.lab.benchmark.pack import Packed, capture_of, lives
+from teller_core.lab.benchmark.pack import Packed, lives, unpack, unpacked
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode, Int8, Labels
 from teller_core.lab.evaluation.running import Sides
 from teller_core.lab.evaluation.seen import blinded
@@ -20,36 +22,54 @@ from teller_core.lab.evaluation.side_by_side import side_by_side
 TRAIN, TEST = "train", "test"
 
 
-def sides(
-    folder: Path, tier: int, progress: Callable[[str], None], at_once: int = 1, *, training: bool = True
-) -> Sides:
-    """The lives that are packed in ``folder``, as recorded at ``tier``, ``at_once`` of them being read at a time; without the
-    ``training`` side where nobody learns.
+class Opened(NamedTuple):
+    """Lives, and by name where the store of each lies unpacked: tiers are read from it one after the other."""
 
-    What all methods read off an episode is measured. Raises InputError where there are none.
+    lives: Sequence[Packed]
+    stores: Mapping[str, Path]
+
+
+@contextmanager
+def opened(
+    folder: Path, progress: Callable[[str], None], at_once: int = 1, *, training: bool = True
+) -> Generator[Opened]:
+    """The lives that are packed in ``folder``, ``at_once`` of them being unpacked at a time; without the ``training`` side where
+    nobody learns. Raises InputError where there are none.
     """
     found = lives(folder)
     if not found:
         raise InputError(f"--lives {folder.name}", "no life is packed in it", "Build some: teller lab build")
     packed = [life for life in found if training or life.about["side"] == TEST]
+    with scratch() as place:
+        stores = {life.name: place / life.name for life in packed}
+        progress(f"{len(packed)} lives are unpacked")
+        side_by_side([partial(unpack, life, stores[life.name]) for life in packed], at_once)
+        yield Opened(packed, stores)
+
+
+def sides(given: Opened, tier: int, progress: Callable[[str], None], at_once: int = 1) -> Sides:
+    """The lives of ``given`` as recorded at ``tier``, ``at_once`` of them being read at a time.
+
+    What all methods read off an episode is measured.
+    """
 
     def read(at: int, life: Packed) -> list[tuple[str, Episode]]:
-        progress(f"life {at} of {len(packed)} at T{tier}")
-        episodes = list(_episodes(life, tier))
+        progress(f"life {at} of {len(given.lives)} at T{tier}")
+        episodes = list(_episodes(life, given.stores[life.name], tier))
         for _, episode in episodes:
             episode.seen.measure()
         return episodes
 
     by_kind: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
-    for several in side_by_side([partial(read, at, life) for at, life in enumerate(packed, 1)], at_once):
+    for several in side_by_side([partial(read, at, life) for at, life in enumerate(given.lives, 1)], at_once):
         for kind, episode in several:
             by_kind[kind].append(episode)
     return Sides(*by_kind.values())
 
 
-def _episodes(life: Packed, tier: int) -> Iterator[tuple[str, Episode]]:
+def _episodes(life: Packed, store: Path, tier: int) -> Iterator[tuple[str, Episode]]:
     """(side or composition, episode)."""
-    side, capture = str(life.about["side"]), capture_of(life, tier)
+    side, capture = str(life.about["side"]), unpacked(store, tier)
     for each in cut.episodes(life, capture, tier):
         yield side, episode_of(life, each)
     if side == TEST:

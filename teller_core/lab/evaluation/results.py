@@ -11,7 +11,7 @@ from teller_core.ingest.files.room import cores
 from teller_core.lab.evaluation import ratchet
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.learners import load
-from teller_core.lab.evaluation.loading import sides
+from teller_core.lab.evaluation.loading import opened, sides
 from teller_core.lab.evaluation.method import Method
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.metrics import Figure
@@ -54,19 +54,20 @@ def evaluate(wanted: str, folder: Path, tiers: Sequence[int], progress: Progress
     """
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
-    for tier in tiers:
-        given = sides(folder, tier, progress, cores(), training=any(one.learns for one in methods))
+    with opened(folder, progress, cores(), training=any(one.learns for one in methods)) as lives:
+        for tier in tiers:
+            given = sides(lives, tier, progress, cores())
 
-        def done(one: Method, at_once: int, tier: int = tier, given: Sides = given) -> Done:
-            found = evaluated(one, given, progress, at_once)
-            return Done(one.name, table(found, tier), found.figures)
+            def done(one: Method, at_once: int, tier: int = tier, given: Sides = given) -> Done:
+                found = evaluated(one, given, progress, at_once)
+                return Done(one.name, table(found, tier), found.figures)
 
-        into.mkdir(exist_ok=True)
-        for one in _each(methods, done):
-            (into / f"{one.name}.T{tier}.txt").write_text(one.text, encoding="utf-8")
-            texts.append(one.text)
-            if one.name in HELD:
-                texts += _held(into / RATCHET, one.name, tier, one.figures)
+            into.mkdir(exist_ok=True)
+            for one in _each(methods, done):
+                (into / f"{one.name}.T{tier}.txt").write_text(one.text, encoding="utf-8")
+                texts.append(one.text)
+                if one.name in HELD:
+                    texts += _held(into / RATCHET, one.name, tier, one.figures)
     (into / SUMMARY).write_text(summary(_tables(into)), encoding="utf-8")
     return texts
 
@@ -77,17 +78,18 @@ def evaluate_left_out(wanted: str, folder: Path, tiers: Sequence[int], what: str
     """
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
-    for tier in tiers:
-        given = sides(folder, tier, progress, cores())
-        episodes = [*given.train, *given.test]
+    with opened(folder, progress, cores()) as lives:
+        for tier in tiers:
+            given = sides(lives, tier, progress, cores())
+            episodes = [*given.train, *given.test]
 
-        def done(one: Method, at_once: int, episodes: Sequence[Episode] = episodes) -> Sequence[LeftOut]:
-            return left_out(one, episodes, LEFT_OUT[what], progress, at_once)
+            def done(one: Method, at_once: int, episodes: Sequence[Episode] = episodes) -> Sequence[LeftOut]:
+                return left_out(one, episodes, LEFT_OUT[what], progress, at_once)
 
-        found = dict(zip([one.name for one in methods], _each(methods, done), strict=True))
-        texts.append("\n".join(left_out_lines(found, what, tier)) + "\n")
-        into.mkdir(exist_ok=True)
-        (into / f"{wanted}.T{tier}.without-{what}.txt").write_text(texts[-1], encoding="utf-8")
+            found = dict(zip([one.name for one in methods], _each(methods, done), strict=True))
+            texts.append("\n".join(left_out_lines(found, what, tier)) + "\n")
+            into.mkdir(exist_ok=True)
+            (into / f"{wanted}.T{tier}.without-{what}.txt").write_text(texts[-1], encoding="utf-8")
     return texts
 
 

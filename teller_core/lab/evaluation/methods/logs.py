@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.data.table import UNKNOWN, Float64, Int64
-from teller_core.lab.evaluation.cause_map import CauseMap, claims, steps_of
+from teller_core.lab.evaluation.cause_map import CauseMap, claims, served
 from teller_core.lab.evaluation.cause_map import learned as learned_map
 from teller_core.lab.evaluation.episode import HEALTHY, Episode
 from teller_core.lab.evaluation.learners import probabilities
@@ -66,21 +67,43 @@ def judge(learned: Templates, seen: Seen) -> Judged:
     )
 
 
-def _templates(seen: Seen) -> Iterator[str]:
+class Written(NamedTuple):
+    """The lines that were written while a request was there: a row a line and request. ``names``: templates, ``name`` int64: the
+    position of the line's; ``request`` int64.
+    """
+
+    names: Sequence[str]
+    request: Int64
+    name: Int64
+
+
+def _templates(seen: Seen) -> list[str]:
     lines = seen.capture.lines
-    return map(template, lines.rule, lines.untrusted_text)
+    return seen.once("templates", lambda seen: list(map(template, lines.rule, lines.untrusted_text)))
+
+
+def _written(seen: Seen) -> Written:
+    lines, requests = seen.capture.lines, seen.capture.requests
+    number: dict[str, int] = {}
+    of = np.array([number.setdefault(name, len(number)) for name in _templates(seen)], dtype=np.int64)
+    begin, end = requests.begin(), requests.end()
+    time = np.asarray(lines.time, dtype=np.int64)
+    mine = [
+        of[_during(time, lines.after, int(low), int(high))]
+        for low, high in zip(begin.tolist(), end.tolist(), strict=True)
+    ]
+    request = np.repeat(np.arange(len(mine), dtype=np.int64), [len(each) for each in mine])
+    return Written(list(number), request, np.concatenate([np.empty(0, dtype=np.int64), *mine]))
 
 
 def _rows(seen: Seen, column: dict[str, int], counted: bool) -> Float64:
     """float64 [requests, templates]: the lines written while each request was there, as logged counts or 0 and 1."""
-    lines, requests = seen.capture.lines, seen.capture.requests
-    of = np.array([column.get(name, -1) for name in _templates(seen)], dtype=np.int64)
-    begin, end = requests.begin(), requests.end()
-    out = np.zeros((len(begin), max(len(column), 1)))
-    time = np.asarray(lines.time, dtype=np.int64)
-    for request in range(len(begin)):
-        mine = of[_during(time, lines.after, int(begin[request]), int(end[request])) & (of >= 0)]
-        out[request] = np.bincount(mine, minlength=out.shape[1])
+    found = seen.once("written", _written)
+    requests, width = len(seen.capture.requests.number), max(len(column), 1)
+    place = np.array([column.get(name, -1) for name in found.names], dtype=np.int64)[found.name]
+    known = place >= 0
+    cell = found.request[known] * width + place[known]
+    out = np.bincount(cell, minlength=requests * width).reshape(requests, width).astype(np.float64)
     return np.log1p(out) if counted else (out > 0).astype(np.float64)
 
 
@@ -98,10 +121,9 @@ def _step_score(learned: Templates, seen: Seen) -> Float64:
     value = learned.causes.scale(_rows(seen, learned.column, learned.counted))
     classes, probability = probabilities(learned.causes.model, value)
     healthy = probability[:, classes.index(HEALTHY)] if HEALTHY in classes else np.zeros(len(value))
-    total, count = np.zeros(steps), np.zeros(steps)
-    for request, mine in enumerate(steps_of(seen)):
-        np.add.at(total, mine, 1.0 - healthy[request])
-        np.add.at(count, mine, 1.0)
+    pairs = served(seen)
+    count = np.bincount(pairs.step, minlength=steps)
+    total = np.bincount(pairs.step, weights=1.0 - healthy[pairs.request], minlength=steps)
     return np.divide(total, count, out=np.full(steps, np.nan), where=count > 0)
 
 

@@ -1,6 +1,7 @@
 """Episodes of the benchmark become those of the evaluation, and the verb writes its tables beside the lives."""
 
 import argparse
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from teller_core.lab.benchmark.labels import Labels as Told
 from teller_core.lab.benchmark.pack import Packed
 from teller_core.lab.blocks import BlockTruth, StrikeTruth, Window
 from teller_core.lab.evaluation import loading, results
-from teller_core.lab.evaluation.loading import about_of, episode_of, sides
+from teller_core.lab.evaluation.loading import Opened, about_of, episode_of, opened, sides
 from teller_core.lab.evaluation.ratchet import read, written
 from teller_core.lab.evaluation.running import Sides
 from tests.core.lab.evaluation.made import episode, side
@@ -68,26 +69,40 @@ def test_labels_keep_what_they_say_and_windows_are_numbered_over_the_life(tmp_pa
 
 
 def test_a_folder_without_lives_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no life is packed in it"):
-        sides(tmp_path, 4, lambda text: None)
+    with pytest.raises(InputError, match="no life is packed in it"), opened(tmp_path, lambda text: None):
+        pass
 
 
-def test_lives_are_read_side_by_side_and_measured_and_the_training_side_where_somebody_learns(
+def test_lives_are_unpacked_once_and_the_training_side_where_somebody_learns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = [Packed(name, tmp_path, {"side": name}, []) for name in ("train", "test")]
     monkeypatch.setattr(loading, "lives", lambda folder: packed)
-    monkeypatch.setattr(loading, "_episodes", lambda life, tier: [(life.name, replace(episode(0, "gc")))])
-    both = sides(tmp_path, 3, lambda text: None, 2)
+    monkeypatch.setattr(loading, "unpack", lambda life, path: path.write_text(life.name))
+    for training, wanted in ((True, ["train", "test"]), (False, ["test"])):
+        with opened(tmp_path, lambda text: None, 2, training=training) as given:
+            assert [given.stores[life.name].read_text() for life in given.lives] == wanted
+        assert not any(store.exists() for store in given.stores.values())
+
+
+def test_lives_are_read_side_by_side_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = [Packed(name, tmp_path, {"side": name}, []) for name in ("train", "test")]
+    monkeypatch.setattr(loading, "_episodes", lambda life, store, tier: [(life.name, replace(episode(0, "gc")))])
+    both = sides(Opened(packed, {life.name: tmp_path for life in packed}), 3, lambda text: None, 2)
     assert (len(both.train), len(both.test)) == (1, 1) and not both.whole
     assert {"steps", "requests"} <= set(vars(both.test[0].seen))
     assert both.test[0].labels.request == episode(0, "gc").labels.request
-    assert sides(tmp_path, 3, lambda text: None, training=False).train == []
+
+
+def given_sides(monkeypatch: pytest.MonkeyPatch, found: Sides) -> None:
+    """What is read is ``found``, whatever is packed."""
+    monkeypatch.setattr(results, "opened", lambda *given, **how: nullcontext())
+    monkeypatch.setattr(results, "sides", lambda *given: found)
 
 
 def test_tables_are_written_and_the_ratchet_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = side(range(2, 9))
-    monkeypatch.setattr(results, "sides", lambda *given, **how: Sides(side([0, 1]), test))
+    given_sides(monkeypatch, Sides(side([0, 1]), test))
     (text,) = results.evaluate("ours", tmp_path, [3], lambda text: None)
     into = tmp_path / results.RESULTS
     assert (into / "ours.T3.txt").read_text() == text
@@ -113,7 +128,7 @@ def replace_value(floor: Any, value: float) -> Any:
 def test_what_is_left_out_is_judged_by_every_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = [{"side": "train" if each.life < "life-2" else "test", "engine": "e"} for each in side(range(4))]
     episodes = [replace(each, about=mine) for each, mine in zip(side(range(4)), about, strict=True)]
-    monkeypatch.setattr(results, "sides", lambda *given: Sides(episodes[:6], episodes[6:]))
+    given_sides(monkeypatch, Sides(episodes[:6], episodes[6:]))
     monkeypatch.setattr(results, "METHODS", {name: results.METHODS[name] for name in ("ours", "zscore")})
     (text,) = results.evaluate_left_out("all", tmp_path, [3], "fault", lambda text: None)
     assert (tmp_path / "results" / "all.T3.without-fault.txt").read_text() == text
@@ -127,7 +142,7 @@ def test_what_is_left_out_is_judged_by_every_method(tmp_path: Path, monkeypatch:
 
 
 def test_methods_side_by_side_say_what_they_say_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "sides", lambda *given, **how: Sides(side([0, 1]), side(range(2, 9))))
+    given_sides(monkeypatch, Sides(side([0, 1]), side(range(2, 9))))
     monkeypatch.setattr(results, "METHODS", {name: results.METHODS[name] for name in ("ours", "zscore")})
     monkeypatch.setattr(results, "cores", lambda: 2)
     together = results.evaluate("all", tmp_path, [3], lambda text: None)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from teller_core.data.records import FileRead
-from teller_core.lab.evaluation.cause_map import steps_of
+from teller_core.lab.evaluation.cause_map import MOST_SUSPICIOUS, request_rows, steps_of
 from teller_core.lab.evaluation.causes import balanced, named, top
 from teller_core.lab.evaluation.detection import at_prior, average_precision, ranked
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import BUDGET, Judged, Method
 from teller_core.lab.evaluation.methods import METHODS, method
+from teller_core.lab.evaluation.methods.kde import Kernels
 from teller_core.lab.evaluation.methods.logs import template
 from teller_core.lab.evaluation.ranking import accuracy_at, place
 from teller_core.lab.evaluation.rows import Rows, rows_of
@@ -167,3 +168,28 @@ def test_a_kernel_density_is_the_sum_of_its_kernels() -> None:
     distance = ((value[:, None, :] - middle) ** 2).sum(axis=2)
     expected = np.logaddexp.reduce(-0.5 * distance / 0.5**2, axis=1)
     assert np.allclose(Kernels(middle, 0.5).score_samples(value), expected, atol=1e-3)
+
+
+def test_a_request_has_the_mean_of_its_most_suspicious_steps() -> None:
+    seen = episode(1, "disk").seen
+    score = np.where(np.arange(len(seen.case.begin)) % 7 == 0, np.nan, seen.steps.column("took"))
+    found = request_rows(seen, score)
+    for request, mine in enumerate(steps_of(seen)):
+        ordered = sorted(mine.tolist(), key=lambda step: -score[step] if score[step] == score[step] else np.inf)
+        value = seen.steps.value[ordered[:MOST_SUSPICIOUS]]
+        means = [column[~np.isnan(column)].mean() if not np.isnan(column).all() else np.nan for column in value.T]
+        known = score[mine][~np.isnan(score[mine])]
+        assert found[request, : len(means)] == pytest.approx(means, nan_ok=True)
+        assert found[request, len(means) : len(means) + 2] == pytest.approx([known.max(), known.mean()])
+    assert np.array_equal(found[:, -seen.requests.value.shape[1] :], seen.requests.value, equal_nan=True)
+    nothing_known = request_rows(seen, np.full(len(score), np.nan))
+    assert np.isnan(nothing_known[:, found.shape[1] - seen.requests.value.shape[1] - 2 :][:, :2]).all()
+
+
+def test_a_density_is_the_sum_of_its_kernels() -> None:
+    chance = np.random.default_rng(4)
+    middle, rows = chance.normal(size=(50, 3)), np.concatenate([chance.normal(size=(150, 3)), np.full((1, 3), 40.0)])
+    away = ((rows[:, None] - middle) ** 2).sum(axis=2) / (2 * 0.5**2)
+    least = away.min(axis=1)
+    expected = np.log(np.exp(least[:, None] - away).sum(axis=1)) - least
+    assert Kernels(middle, 0.5).score_samples(rows) == pytest.approx(expected, rel=1e-4, abs=1e-3)
