@@ -206,7 +206,8 @@ def _lab(lab: Parser, common: Parser) -> None:
     judged = add("eval", "say how good a method is on the lives of the benchmark, in one table a tier")
     judged.add_argument("method", metavar="METHOD", help="one of teller_core/lab/evaluation/methods, or all")
     judged.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
-    judged.add_argument("--tier", type=int, choices=range(5), help="what is known of them (default: every tier)")
+    known = "what is known of them (default: every tier; 4 with --leave-out)"
+    judged.add_argument("--tier", type=int, choices=range(5), help=known)
     judged.add_argument("--leave-out", choices=LEFT_OUT, help="judge on each one that it was never trained on")
     leaks = add("leaks", "say whether the lives of the benchmark give away what was done in them")
     leaks.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")

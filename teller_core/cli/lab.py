@@ -94,7 +94,8 @@ def _eval(given: argparse.Namespace) -> int:
 
     if option(given, "json"):
         raise InputError("lab eval", "its tables are text", "Leave --json away")
-    tiers = TIERS if given.tier is None else (given.tier,)
+    every = TIERS if given.leave_out is None else TIERS[-1:]
+    tiers = every if given.tier is None else (given.tier,)
     folder: Path = given.lives or PACKED
     with shown_on(sys.stderr) as shown:
 

@@ -11,11 +11,13 @@ from teller_core.lab.evaluation.method import Judged, Method, Options
 from teller_core.lab.evaluation.metrics import Figure, alarms, alike, figures, of_all_faulty, of_requests, of_steps
 from teller_core.lab.evaluation.rows import Rows, rows_of
 from teller_core.lab.evaluation.side_by_side import side_by_side
-from teller_core.lab.evaluation.tuning import tuned
+from teller_core.lab.evaluation.tuning import spread, tuned
 
 Progress = Callable[[str], None]
 HANDS = 3
 """For each process, of captures that are judged: some take longer than others."""
+MOST_LEFT = 48
+"""Episodes that are trained on where something is left out: there are dozens of trainings a method."""
 SEEDS_OF = ("request.top_1", "request.macro_f1", "step.pr_auc_at_10")
 """Figures whose value is told for every seed."""
 
@@ -93,12 +95,13 @@ def left_out(
     at_once: int = 1,
 ) -> list[LeftOut]:
     """For each value of ``kind``: trained on the training side without it, judged on the test side's episodes of it. ``episodes``
-    say in ``about["side"]`` where their life stands. Options are those of the method's first entry: nothing is tuned twice.
+    say in ``about["side"]`` where their life stands. Options are those of the method's first entry: nothing is tuned. At most
+    MOST_LEFT episodes are trained on, as many of each life as can be.
     """
     first = replace(method, grid=method.grid[:1], seeds=1)
 
     def without(value: str) -> LeftOut | None:
-        train = [e for e in episodes if e.about.get("side") == "train" and kind(e) != value]
+        train = spread([e for e in episodes if e.about.get("side") == "train" and kind(e) != value], MOST_LEFT)
         test = [e for e in episodes if e.about.get("side") == "test" and kind(e) == value]
         if not test or (method.learns and not train):
             return None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from teller_core.errors import FormatError, InputError
-from teller_core.lab.evaluation import ratchet
+from teller_core.lab.evaluation import ratchet, running
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options, nothing
 from teller_core.lab.evaluation.metrics import Figure
@@ -16,6 +16,7 @@ from teller_core.lab.evaluation.ratchet import Floor, Key, raised, read, undone,
 from teller_core.lab.evaluation.results import floors, told
 from teller_core.lab.evaluation.running import Sides, evaluated, left_out
 from teller_core.lab.evaluation.seen import Seen
+from teller_core.lab.evaluation.summary import Table, summary
 from teller_core.lab.evaluation.tables import Said, left_out_lines, said, table, values
 from teller_core.lab.evaluation.tuning import folds, spread, tuned
 from tests.core.lab.evaluation.made import side
@@ -102,6 +103,31 @@ def test_what_was_never_trained_on_is_judged_apart() -> None:
     assert [one.value for one in found] == ["host.cpu_starvation", "host.gc_pause", "host.io_stall"]
     assert all(one.episodes == 4 for one in found)
     assert len(left_out_lines({"stub": found}, "cause", 3)) == 5
+
+
+def test_no_more_is_trained_on_than_is_allowed_where_something_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[int] = []
+    counting = replace(STUB, train=lambda episodes, options, seed: trained.append(len(episodes)) or options)
+    episodes = [replace(each, about={"side": "train" if each.life < "life-4" else "test"}) for each in side(range(8))]
+    monkeypatch.setattr(running, "MOST_LEFT", 5)
+    left_out(counting, episodes, lambda each: each.labels.cause, quiet)
+    assert trained == [5, 5, 5]
+
+
+def test_the_summary_says_what_is_to_reach_and_who_comes_near() -> None:
+    def text(top: float, f1: float) -> str:
+        interval = f"{top - 0.1:.4f} to {top + 0.1:.4f}"
+        return f"name\nTest side.\nrequest.top_1  {top:.4f}  {interval}  40\nstep_felt.f1_at_43  {f1:.4f}\n"
+
+    given = {"ours": (0.8, 0.9), "rules": (0.99, 0.99), "zscore": (0.3, 0.95), "kde": (0.4, 0.2), "paper": (0.5, 0.1)}
+    lines = summary({Table(name, 4): text(*values) for name, values in given.items()}).splitlines()
+    assert "## What ours is to reach, at T4" in lines
+    goals = [line for line in lines if line.startswith(("| cause of", "| steps of d' 3 and more: F1", "| rank"))]
+    assert goals == [
+        "| cause of a struck request, top-1 | 0.75 | 0.800 (0.700 to 0.900) | reached | 0.500 (0.400 to 0.600) | kde 0.400 |",
+        "| steps of d' 3 and more: F1 at 43 % | 0.93 | 0.900 | missed | 0.100 | zscore 0.950 |",
+        "| rank, AC@1 | 0.95 | - | not said | - | - |",
+    ]
 
 
 def test_floors_rise_and_never_fall() -> None:
