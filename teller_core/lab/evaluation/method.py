@@ -63,7 +63,8 @@ Judge = Callable[[Any, Seen], Judged]
 @dataclass(frozen=True)
 class Method:
     """``about``: one line for the head of its table. ``grid``: the options to choose from, BUDGET at most; ``seeds``: how often
-    it is trained and judged where chance has a part in it; ``learns``: whether it needs a training side at all.
+    it is trained and judged where chance has a part in it; ``learns``: whether it needs a training side at all; ``of_steps``: its
+    options say how steps are scored, and nothing else.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Method:
     grid: Sequence[Options] = field(default=({},))
     seeds: int = 1
     learns: bool = True
+    of_steps: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.grid) <= BUDGET:

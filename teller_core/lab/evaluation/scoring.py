@@ -67,7 +67,7 @@ def method_of(scorer: Scorer) -> Method:
             ranks=empty.ranks if scorer.ranks is None else scorer.ranks(fitted.model, seen),
         )
 
-    return Method(scorer.name, scorer.about, train, judge, scorer.grid, scorer.seeds)
+    return Method(scorer.name, scorer.about, train, judge, scorer.grid, scorer.seeds, of_steps=True)
 
 
 def flags(score: Float64, threshold: float) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":

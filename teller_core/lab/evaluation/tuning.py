@@ -28,18 +28,22 @@ class Tuned(NamedTuple):
 
 def tuned(method: Method, episodes: Sequence[Episode], progress: Callable[[str], None], at_once: int = 1) -> Tuned:
     """Try every entry of the method's grid, ``at_once`` at a time, lives kept together; of equals the first is best. One entry
-    alone needs no try.
+    alone needs no try, and options of steps no further one where no step could be scored.
     """
     if len(method.grid) == 1:
         return Tuned(method.grid[0], [f"{_text(method.grid[0])}: nothing to choose"])
     few = spread(episodes, MOST_EPISODES)
     parts = folds([episode.life for episode in few])
 
-    def tried(at: int) -> list[float]:
+    def tried(at: int) -> list[_Try]:
         progress(f"{method.name}: options {at + 1} of {len(method.grid)}")
         return [_fold(method, method.grid[at], few, held) for held in parts]
 
-    found = side_by_side([partial(tried, at) for at in range(len(method.grid))], at_once)
+    first = tried(0)
+    if method.of_steps and not any(one.scored for one in first):
+        return Tuned(method.grid[0], [f"{_text(method.grid[0])}: no step can be scored, nothing to choose"])
+    rest = side_by_side([partial(tried, at) for at in range(1, len(method.grid))], at_once)
+    found = [[one.aim for one in tries] for tries in (first, *rest)]
     means = [float(np.mean(values)) if values else float("nan") for values in found]
     log = [
         f"{_text(options)}: {mean:.4f} ({', '.join(f'{value:.4f}' for value in values)})"
@@ -86,10 +90,18 @@ def aim(episodes: Sequence[Episode], said: Sequence[Judged]) -> float:
     return float(np.mean(np.nan_to_num([precision, balanced(given, np.ones(len(truth)))])))
 
 
-def _fold(method: Method, options: Options, episodes: Sequence[Episode], held: frozenset[str]) -> float:
+class _Try(NamedTuple):
+    """What one fold came to, and whether any of its steps has a score."""
+
+    aim: float
+    scored: bool
+
+
+def _fold(method: Method, options: Options, episodes: Sequence[Episode], held: frozenset[str]) -> _Try:
     learned = method.train([each for each in episodes if each.life not in held], options, 0)
     tried = [each for each in episodes if each.life in held]
-    return aim(tried, [method.judge(learned, each.seen) for each in tried])
+    said = [method.judge(learned, each.seen) for each in tried]
+    return _Try(aim(tried, said), any(not np.isnan(judged.step_score).all() for judged in said))
 
 
 def _text(options: Options) -> str:

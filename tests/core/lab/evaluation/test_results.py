@@ -50,6 +50,19 @@ def test_the_better_options_win_and_every_try_is_logged() -> None:
     assert all(line.count(",") == 2 for line in choice.log)
 
 
+def test_options_of_steps_are_not_tried_where_no_step_can_be_scored() -> None:
+    tries: list[Options] = []
+    blind = replace(
+        STUB,
+        train=lambda episodes, options, seed: tries.append(options),
+        judge=lambda fitted, seen: nothing(seen.capture),
+        of_steps=True,
+    )
+    choice = tuned(blind, side(range(4)), quiet)
+    assert choice.log == ["good 0: no step can be scored, nothing to choose"] and tries == [{"good": 0}] * 3
+    assert len(tuned(replace(blind, of_steps=False), side(range(4)), quiet).log) == 2
+
+
 def test_no_life_is_on_both_sides_of_a_fold() -> None:
     lives = ["b", "a", "c", "a", "b", "d"]
     parts = folds(lives)
