@@ -9,49 +9,67 @@ from teller_core.data.table import Float64, Mask
 BINS = 10
 
 
+class Certain(NamedTuple):
+    """Answers as sure as one another, together: ``sure`` float64 [groups], the surest first; ``many`` and ``right`` float64 [...,
+    groups]: the weight of the answers, and of the right ones.
+    """
+
+    sure: Float64
+    many: Float64
+    right: Float64
+
+
 class Curve(NamedTuple):
-    """By how much is answered: ``coverage`` float64, ascending, and ``risk`` float64: the share of wrong answers there."""
+    """By how much is answered, the surest first: ``coverage`` float64 [..., groups], and ``risk``: the share of wrong answers
+    there; NaN without answers.
+    """
 
     coverage: Float64
     risk: Float64
 
 
-def expected_error(sure: Float64, right: Mask, weight: Float64, bins: int = BINS) -> float:
-    """ECE (Naeini, Cooper and Hauskrecht 2015): the mean distance between how sure and how right, over ``bins`` equal parts of
-    0 to 1; NaN without answers.
+def certain(sure: Float64, right: Mask, weight: Float64) -> Certain:
+    """One row an answer -> one group for each ``sure`` that is there."""
+    if not len(sure):
+        return Certain(*np.zeros((3, 1)))
+    level, of = np.unique(-sure, return_inverse=True)
+    many, hit = (np.bincount(of, weights=each, minlength=len(level)) for each in (weight, weight * right))
+    return Certain(-level, many, hit)
+
+
+def expected_error(given: Certain, bins: int = BINS) -> Float64:
+    """float64 [...]: ECE (Naeini, Cooper and Hauskrecht 2015): the mean distance between how sure and how right, over ``bins``
+    equal parts of 0 to 1; NaN without answers.
     """
-    total = float(weight.sum())
-    if not total > 0:
-        return float("nan")
-    part = np.minimum((sure * bins).astype(np.int64), bins - 1)
-    gap = np.bincount(part, weights=weight * (sure - right), minlength=bins)
-    return float(np.abs(gap).sum() / total)
+    part = np.minimum((given.sure * bins).astype(np.int64), bins - 1)
+    gap = (given.many * given.sure - given.right) @ np.eye(bins)[part]
+    return _over(np.abs(gap).sum(axis=-1), given)
 
 
-def brier(sure: Float64, right: Mask, weight: Float64) -> float:
-    """The mean square of how sure minus how right (Brier 1950); NaN without answers."""
-    total = float(weight.sum())
-    return float((weight * (sure - right) ** 2).sum() / total) if total > 0 else float("nan")
+def brier(given: Certain) -> Float64:
+    """float64 [...]: the mean square of how sure minus how right (Brier 1950); NaN without answers."""
+    wrong = given.many - given.right
+    return _over((given.right * (1 - given.sure) ** 2 + wrong * given.sure**2).sum(axis=-1), given)
 
 
-def risk_coverage(sure: Float64, right: Mask, weight: Float64) -> Curve:
+def risk_coverage(given: Certain) -> Curve:
     """The surest answers first (El-Yaniv and Wiener 2010): answers as sure as one another come together."""
-    order = np.argsort(-sure, kind="stable")
-    sorted_sure, mine = sure[order], weight[order]
-    last = np.flatnonzero(np.append(sorted_sure[1:] != sorted_sure[:-1], True)) if len(order) else order
-    covered, wrong = np.cumsum(mine)[last], np.cumsum(mine * ~right[order])[last]
-    known = covered > 0
-    total = float(mine.sum())
-    return Curve(covered[known] / max(total, 1e-300), wrong[known] / covered[known])
+    covered, wrong = np.cumsum(given.many, axis=-1), np.cumsum(given.many - given.right, axis=-1)
+    risk = np.divide(wrong, covered, out=np.zeros(covered.shape), where=covered > 0)
+    total = np.broadcast_to(given.many.sum(axis=-1, keepdims=True), covered.shape)
+    return Curve(np.divide(covered, total, out=np.full(covered.shape, np.nan), where=total > 0), risk)
 
 
-def area(curve: Curve) -> float:
-    """The mean risk over all coverages, each taken as reached by whole groups of equally sure answers; NaN without answers."""
-    return float(np.sum(np.diff(curve.coverage, prepend=0.0) * curve.risk)) if len(curve.risk) else float("nan")
+def area(curve: Curve) -> Float64:
+    """float64 [...]: the mean risk over all coverages, each taken as reached by whole groups of equally sure answers."""
+    return np.sum(np.diff(curve.coverage, prepend=0.0, axis=-1) * curve.risk, axis=-1)
 
 
-def coverage_at(curve: Curve, risk: float) -> float:
-    """The largest share that can be answered with at most ``risk`` of it wrong; 0 where no part can, NaN without answers."""
-    if not len(curve.risk):
-        return float("nan")
-    return float(np.max(curve.coverage[curve.risk <= risk], initial=0.0))
+def coverage_at(curve: Curve, risk: float) -> Float64:
+    """float64 [...]: the largest share that can be answered with at most ``risk`` of it wrong; 0 where no part can."""
+    return np.max(np.where(curve.risk <= risk, curve.coverage, 0.0), axis=-1)
+
+
+def _over(sums: Float64, given: Certain) -> Float64:
+    total = given.many.sum(axis=-1)
+    return np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)

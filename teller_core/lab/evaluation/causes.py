@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from teller_core.data.causes import causes
-from teller_core.data.table import Float64, Int32, Mask
+from teller_core.data.table import Float64, Int32, Int64, Mask
 
 NO_CAUSE = 0
 """The number of ``nothing is wrong`` among the classes, for truth and for claims alike."""
@@ -63,35 +64,55 @@ def struck(given: Named) -> Mask:
 def top(given: Named, weight: Float64, k: int) -> float:
     """The share of struck requests whose cause is among the first ``k`` claims; NaN without any."""
     mine = np.where(struck(given), weight, 0.0)
-    hit = np.any(given.said[:, :k] == given.truth[:, None], axis=1)
     total = float(mine.sum())
-    return float((mine * hit).sum() / total) if total > 0 else float("nan")
+    return float((mine * within(given, k)).sum() / total) if total > 0 else float("nan")
+
+
+def within(given: Named, k: int) -> Mask:
+    """bool a request: what is true is among the first ``k`` that are said of it."""
+    return np.any(given.said[:, :k] == given.truth[:, None], axis=1)
 
 
 def confusion(given: Named, weight: Float64) -> Float64:
     """float64 [truth, first claim]: the weight of the requests."""
     count = len(given.classes)
-    cell = given.truth.astype(np.int64) * count + given.said[:, 0]
-    flat = np.bincount(cell, weights=weight, minlength=count * count).astype(np.float64)
+    flat = np.bincount(cells(given), weights=weight, minlength=count * count).astype(np.float64)
     return flat.reshape(count, count)
+
+
+def cells(given: Named) -> Int64:
+    """int64 a request: where it stands in the confusion, row by row."""
+    return given.truth.astype(np.int64) * len(given.classes) + given.said[:, 0]
 
 
 def macro_f1(given: Named, weight: Float64) -> float:
     """The plain mean of F1 over the causes that struck; a claim about a healthy request counts against its cause."""
-    table = confusion(given, weight)
-    hit, truth, said = np.diag(table)[1:], table.sum(axis=1)[1:], table.sum(axis=0)[1:]
-    there = truth > 0
-    scores = list(map(float, 2 * hit[there] / (truth + said)[there]))
-    return sum(scores) / len(scores) if scores else float("nan")
+    return float(macro_f1_of(confusion(given, weight)))
+
+
+def macro_f1_of(table: Float64) -> Float64:
+    """float64 [...]: :func:`macro_f1` of confusions float64 [..., truth, first claim]."""
+    hit = np.diagonal(table, axis1=-2, axis2=-1)[..., 1:]
+    truth, said = table.sum(axis=-1)[..., 1:], table.sum(axis=-2)[..., 1:]
+    return mean_share(2 * hit, truth + said, truth > 0)
 
 
 def balanced(given: Named, weight: Float64) -> float:
     """The plain mean over causes and ``none`` of the share that is told rightly: what all methods are tuned by."""
-    table = confusion(given, weight)
-    truth = table.sum(axis=1)
-    there = truth > 0
-    shares = list(map(float, np.diag(table)[there] / truth[there]))
-    return sum(shares) / len(shares) if shares else float("nan")
+    return float(balanced_of(confusion(given, weight)))
+
+
+def balanced_of(table: Float64) -> Float64:
+    """float64 [...]: :func:`balanced` of confusions float64 [..., truth, first claim]."""
+    truth = table.sum(axis=-1)
+    return mean_share(np.diagonal(table, axis1=-2, axis2=-1), truth, truth > 0)
+
+
+def mean_share(above: Float64, below: Float64, there: npt.NDArray[np.bool_]) -> Float64:
+    """float64 [...]: the plain mean, over the last axis, of ``above / below`` of those that are ``there``; NaN without any."""
+    each = np.divide(above, below, out=np.zeros(above.shape), where=there)
+    count = there.sum(axis=-1)
+    return np.divide(each.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
 
 
 def look_alikes(given: Named, weight: Float64) -> Sequence[LookAlike]:

@@ -95,8 +95,8 @@ def average_precision(given: Ranked, weight: Float64) -> float:
 
 
 class Curve(NamedTuple):
-    """At each threshold, the highest first: float64 shares of the abnormal steps (``recall``) and of the healthy ones (``alarm``)
-    that are flagged. Priors change neither. Empty without steps of both kinds.
+    """At each threshold, the highest first: float64 [..., thresholds], shares of the abnormal steps (``recall``) and of the
+    healthy ones (``alarm``) that are flagged. Priors change neither. NaN without steps of both kinds.
     """
 
     recall: Float64
@@ -106,44 +106,60 @@ class Curve(NamedTuple):
 def curve(given: Ranked, weight: Float64) -> Curve:
     """The curve of a score."""
     hit, flagged = _cumulated(given, weight)
-    missed = flagged - hit
-    if not len(hit) or not (hit[-1] > 0 and missed[-1] > 0):
-        return Curve(np.empty(0), np.empty(0))
-    return Curve(hit / hit[-1], missed / missed[-1])
+    return _shares(hit, flagged - hit)
+
+
+def curve_of_sums(hit: Float64, false: Float64) -> Curve:
+    """The curve of abnormal steps and healthy ones (float64 [..., scores]) by score, the highest first."""
+    return _shares(np.cumsum(hit, axis=-1), np.cumsum(false, axis=-1))
 
 
 def curve_of_flags(label: Mask, flag: Mask, weight: Float64) -> Curve:
     """The one threshold of flags."""
-    abnormal, healthy = float(weight[label].sum()), float(weight[~label].sum())
-    if not (abnormal > 0 and healthy > 0):
-        return Curve(np.empty(0), np.empty(0))
-    hit, false = float(weight[label & flag].sum()), float(weight[~label & flag].sum())
-    return Curve(np.array([hit / abnormal]), np.array([false / healthy]))
+    kinds = (label & flag, label & ~flag, ~label & flag, ~label & ~flag)
+    return curve_of_four(np.array([weight[kind].sum() for kind in kinds], dtype=np.float64))
 
 
-def detected_at(given: Curve, prior: float) -> Detected:
-    """:func:`detected` of the one threshold of ``given``, at a prior."""
-    if not len(given.recall):
-        return Detected(float("nan"), float("nan"), float("nan"))
-    hit, false = prior * float(given.recall[0]), (1 - prior) * float(given.alarm[0])
-    precision = hit / (hit + false) if hit + false > 0 else float("nan")
-    return Detected(precision, float(given.recall[0]), 2 * hit / (hit + false + prior))
+def curve_of_four(sums: Float64) -> Curve:
+    """The one threshold of flags from float64 [..., 4]: abnormal steps that are flagged, that are not; healthy ones that are, that
+    are not.
+    """
+    both = curve_of_sums(sums[..., :2], sums[..., 2:])
+    return Curve(both.recall[..., :1], both.alarm[..., :1])
 
 
-def area_at(given: Curve, prior: float) -> float:
-    """:func:`average_precision` at a prior."""
-    if not len(given.recall):
-        return float("nan")
+def detected_at(given: Curve, prior: float) -> tuple[Float64, Float64, Float64]:
+    """:func:`detected` of the one threshold of ``given``, at a prior: each float64 [...]."""
+    recall = given.recall[..., 0]
+    hit, false = prior * recall, (1 - prior) * given.alarm[..., 0]
+    precision = np.divide(hit, hit + false, out=np.full(recall.shape, np.nan), where=hit + false > 0)
+    return precision, recall, 2 * hit / (hit + false + prior)
+
+
+def area_at(given: Curve, prior: float) -> Float64:
+    """float64 [...]: :func:`average_precision` at a prior."""
     hit, false = prior * given.recall, (1 - prior) * given.alarm
-    precision = np.divide(hit, hit + false, out=np.zeros(len(hit)), where=hit + false > 0)
-    return float(np.sum(np.diff(given.recall, prepend=0.0) * precision))
+    precision = np.divide(hit, hit + false, out=np.zeros(hit.shape), where=hit + false > 0)
+    return np.sum(np.diff(given.recall, prepend=0.0, axis=-1) * precision, axis=-1)
 
 
-def recall_within(given: Curve, rate: float) -> float:
-    """The largest recall of a threshold that flags at most ``rate`` of the healthy steps; NaN without steps of both kinds."""
-    if not len(given.recall):
-        return float("nan")
-    return float(np.max(given.recall[given.alarm <= rate * (1 + 1e-12)], initial=0.0))
+def recall_within(given: Curve, rate: float) -> Float64:
+    """float64 [...]: the largest recall of a threshold that flags at most ``rate`` of the healthy steps."""
+    within = np.where(given.alarm <= rate * (1 + 1e-12), given.recall, 0.0)
+    return np.where(np.isnan(given.recall[..., -1]), np.nan, np.max(within, axis=-1))
+
+
+def _shares(hit: Float64, false: Float64) -> Curve:
+    """Of cumulated sums."""
+    if not hit.shape[-1]:
+        nothing = np.full((*hit.shape[:-1], 1), np.nan)
+        return Curve(nothing, nothing)
+    both = (hit[..., -1:] > 0) & (false[..., -1:] > 0)
+    found = [
+        np.divide(each, each[..., -1:], out=np.full(each.shape, np.nan), where=np.broadcast_to(both, each.shape))
+        for each in (hit, false)
+    ]
+    return Curve(*found)
 
 
 def _cumulated(given: Ranked, weight: Float64) -> tuple[Float64, Float64]:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import Float64, Int32, Int64, Mask, take
+from teller_core.data.table import Float64, Int32, Mask, take
 from teller_core.lab.evaluation import calibration, causes, detection, ranking
-from teller_core.lab.evaluation.bootstrap import Interval, all_by_life, by_life
+from teller_core.lab.evaluation.bootstrap import Interval, Sums, by_life, ratio, tallied
+from teller_core.lab.evaluation.calibration import Certain
 from teller_core.lab.evaluation.causes import Named
-from teller_core.lab.evaluation.merging import merged
 from teller_core.lab.evaluation.method import CANNOT, CAUSE
 from teller_core.lab.evaluation.rows import NameRows, RequestRows, Rows, StepRows, distinct_windows
 
@@ -55,7 +55,7 @@ class Figure(NamedTuple):
 
 def figures(rows: Rows) -> list[Figure]:
     """All figures of the usual composition, requests first."""
-    requests = alike(rows.requests)
+    requests = answers(rows.requests)
     return [
         *of_requests(requests, "request"),
         *by_severity(requests),
@@ -70,85 +70,77 @@ def figures(rows: Rows) -> list[Figure]:
     ]
 
 
-class Alike(NamedTuple):
-    """Requests of which the same is true and said, as one: ``rows`` and what they name (``given``), for how many each stands
-    (``times``); ``of`` int64 and ``window`` int32: of all requests, their row and their window.
-    """
+class Answers(NamedTuple):
+    """Requests and what was said of them, ``given`` as numbers."""
 
     rows: RequestRows
     given: Named
-    times: Float64
-    of: Int64
-    window: Int32
 
-    def figure(self, key: str, figure: Callable[[Float64], float], mine: Mask, better: int) -> Figure:
-        """``figure``, behind which stand the windows of the rows that are ``mine``."""
-        window = self.window[mine[self.of]]
-        return _figure(key, figure, better, window, (self.rows.life, self.times))
+    def share(self, key: str, what: Mask, of: Mask, better: int = 1) -> Figure:
+        """The share of the requests ``of`` that are ``what``; behind it stand the windows of the former."""
+        return _figure(key, ratio(self.rows.life, what & of, of), better, self.rows.window[of])
 
-
-def alike(rows: RequestRows) -> Alike:
-    """The requests of ``rows``, those of which the same is true and said as one."""
-    given = causes.named(rows.truth, rows.claims)
-    verdict = np.unique(np.array(rows.verdict, dtype=np.str_), return_inverse=True)[1]
-    severity = np.array(rows.severity, dtype=np.str_)
-    found = merged(rows.life, given.truth, given.said, verdict, rows.hard, severity, rows.d_prime)
-    few = Named(given.classes, given.truth[found.first], given.said[found.first])
-    return Alike(take(rows, found.first), few, found.times, found.of, rows.window)
+    def confused(self, key: str, figure: Callable[[Float64], Float64]) -> Figure:
+        """``figure`` of the confusion of causes; behind it stand the windows that were struck."""
+        count = len(self.given.classes)
+        sums = tallied(self.rows.life, causes.cells(self.given), count * count)
+        hit = self.rows.window[causes.struck(self.given)]
+        of_draws = Sums(sums, lambda drawn: figure(drawn.reshape(len(drawn), count, count))[:, None])
+        return _figure(key, of_draws, 1, hit)
 
 
-def of_requests(rows: Alike, prefix: str) -> list[Figure]:
+def answers(rows: RequestRows) -> Answers:
+    """What was said of the requests of ``rows``."""
+    return Answers(rows, causes.named(rows.truth, rows.claims))
+
+
+def of_requests(told: Answers, prefix: str) -> list[Figure]:
     """Whether the cause of struck requests is named, and none is claimed of the others."""
-    given, verdicts = rows.given, rows.rows.verdict
-    hit, hard = causes.struck(given), rows.rows.hard
+    given, verdicts = told.given, told.rows.verdict
+    hit, hard = causes.struck(given), told.rows.hard
     calm = ~hit & ~hard
     free = np.array([verdict != CAUSE for verdict in verdicts], dtype=np.bool_)
     dumb = np.array([verdict == CANNOT for verdict in verdicts], dtype=np.bool_)
-    right = given.said[:, 0] == given.truth
-
-    def say(name: str, figure: Callable[[Float64], float], mine: Mask, better: int = 1) -> Figure:
-        return rows.figure(f"{prefix}.{name}", figure, mine, better)
-
     return [
-        say("top_1", lambda w: causes.top(given, w, 1), hit),
-        say("top_3", lambda w: causes.top(given, w, 3), hit),
-        say("macro_f1", lambda w: causes.macro_f1(given, w), hit),
-        say("each_class", lambda w: causes.balanced(given, w), hit),
-        say("claims_right", _share(right, ~free), ~free),
-        say("healthy_unclaimed", _share(free, calm), calm),
-        say("hard_unclaimed", _share(free, hard), hard),
-        say("could_not_tell", _share(dumb, hit), hit, 0),
+        told.share(f"{prefix}.top_1", causes.within(given, 1), hit),
+        told.share(f"{prefix}.top_3", causes.within(given, 3), hit),
+        told.confused(f"{prefix}.macro_f1", causes.macro_f1_of),
+        told.confused(f"{prefix}.each_class", causes.balanced_of),
+        told.share(f"{prefix}.claims_right", given.said[:, 0] == given.truth, ~free),
+        told.share(f"{prefix}.healthy_unclaimed", free, calm),
+        told.share(f"{prefix}.hard_unclaimed", free, hard),
+        told.share(f"{prefix}.could_not_tell", dumb, hit, 0),
     ]
 
 
-def of_all_faulty(rows: Alike) -> list[Figure]:
+def of_all_faulty(told: Answers) -> list[Figure]:
     """Captures in which every request is struck: whether that is said to be normal, which is a miss, and what is named."""
-    given = rows.given
+    given = told.given
     hit = causes.struck(given)
-    normal = np.array([verdict not in (CAUSE, CANNOT) for verdict in rows.rows.verdict], dtype=np.bool_)
+    normal = np.array([verdict not in (CAUSE, CANNOT) for verdict in told.rows.verdict], dtype=np.bool_)
     return [
-        rows.figure("all_faulty.called_normal", _share(normal, hit), hit, -1),
-        rows.figure("all_faulty.top_1", lambda w: causes.top(given, w, 1), hit, 1),
-        rows.figure("all_faulty.top_3", lambda w: causes.top(given, w, 3), hit, 1),
+        told.share("all_faulty.called_normal", normal, hit, -1),
+        told.share("all_faulty.top_1", causes.within(given, 1), hit),
+        told.share("all_faulty.top_3", causes.within(given, 3), hit),
     ]
 
 
-def by_severity(rows: Alike) -> list[Figure]:
+def by_severity(told: Answers) -> list[Figure]:
     """Top-1 and top-3 by how hard the fault struck."""
-    severity = rows.rows.severity
+    severity = told.rows.severity
     return [
         figure
         for each in sorted({str(one) for one in severity.tolist() if one})
-        for figure in _part(rows, severity == each, f"severity_{each}")
+        for figure in _part(told, severity == each, f"severity_{each}")
     ]
 
 
-def by_effect(rows: Alike) -> list[Figure]:
+def by_effect(told: Answers) -> list[Figure]:
     """Top-1 and top-3 by the size of the effect over the noise."""
-    size = rows.rows.d_prime
+    size = told.rows.d_prime
     bins = [(name, (size >= low) & (size < high)) for name, low, high in EFFECTS]
     bins.append(("from_3", size >= FELT))
-    return [figure for name, mine in bins for figure in _part(rows, mine, f"effect_{name}")]
+    return [figure for name, mine in bins for figure in _part(told, mine, f"effect_{name}")]
 
 
 def alarms(rows: Rows, prefix: str) -> list[Figure]:
@@ -162,12 +154,7 @@ def alarms(rows: Rows, prefix: str) -> list[Figure]:
             seen.add(key)
             counted[key[0]] += 1
     hours = rows.healthy_ns / 3.6e12
-
-    def figure(weight: Float64) -> float:
-        whole = float((weight * hours).sum())
-        return float((weight * counted).sum()) / whole if whole > 0 else float("nan")
-
-    found = by_life(figure, rows.healthy_life)
+    (found,) = by_life(ratio(rows.healthy_life, counted, hours))
     return [Figure(f"{prefix}.alarms_an_hour", *found, rows.lives, -1, "" if hours.sum() else "no healthy window")]
 
 
@@ -178,21 +165,25 @@ def of_certainty(rows: RequestRows) -> list[Figure]:
     windows = distinct_windows(rows.window[told])
     if windows < LEAST_POSITIVES:
         return [_unsaid(f"certainty.{name}", windows, better) for name, better in CERTAINTY]
-    said = np.round(rows.sure[told], SURE_DECIMALS)
-    correct = (given.said[:, 0] == given.truth)[told]
-    found = merged(rows.life[told], said, correct)
-    sure, right = said[found.first], correct[found.first]
+    sure = np.round(rows.sure[told], SURE_DECIMALS)
+    right = (given.said[:, 0] == given.truth)[told]
+    level, of = np.unique(-sure, return_inverse=True)
+    life, groups = rows.life[told], len(level)
+    sums = [tallied(life, of, groups), tallied(life, of, groups, right.astype(np.float64))]
 
-    def all_of_it(weight: Float64) -> list[float]:
-        curve = calibration.risk_coverage(sure, right, weight)
-        return [
-            calibration.expected_error(sure, right, weight),
-            calibration.brier(sure, right, weight),
-            calibration.area(curve),
-            calibration.coverage_at(curve, SURELY),
-        ]
+    def all_of_it(drawn: Float64) -> Float64:
+        all_told = Certain(-level, *np.split(drawn, 2, axis=1))
+        curve = calibration.risk_coverage(all_told)
+        return np.column_stack(
+            [
+                calibration.expected_error(all_told),
+                calibration.brier(all_told),
+                calibration.area(curve),
+                calibration.coverage_at(curve, SURELY),
+            ]
+        )
 
-    values = all_by_life(all_of_it, rows.life[told][found.first], found.times)
+    values = by_life(Sums(np.concatenate(sums, axis=1), all_of_it))
     return [
         _said(f"certainty.{name}", value, windows, better)
         for (name, better), value in zip(CERTAINTY, values, strict=True)
@@ -209,25 +200,28 @@ def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
     if windows < LEAST_POSITIVES:
         return [_unsaid(f"{prefix}.{name}", windows, 1) for name in names]
     order = detection.ranked(rows.label, rows.score)
-    score = detection.thinned(order)
-    few = merged(rows.life, rows.label, rows.flag, score)
-    label, flag = rows.label[few.first], rows.flag[few.first]
-    short = detection.ranked(label, score[few.first].astype(np.float64))
-    values = _detection(rows.label, rows.flag, order, np.ones(len(rows.label)))
-    drawn = all_by_life(
-        lambda weight: _detection(label, flag, short, weight), rows.life[few.first], few.times, draws=DRAWS_OF_STEPS
-    )
+    level, of = np.unique(-detection.thinned(order), return_inverse=True)
+    hit, levels = rows.label.astype(np.float64), len(level)
+    kind = np.where(rows.label, 0, 2) + ~rows.flag  # as detection.curve_of_four has them
+    sums = [tallied(rows.life, of, levels, hit), tallied(rows.life, of, levels, 1 - hit), tallied(rows.life, kind, 4)]
+
+    def all_of_it(drawn: Float64) -> Float64:
+        scores = detection.curve_of_sums(drawn[:, :levels], drawn[:, levels : 2 * levels])
+        return np.column_stack(_detection(detection.curve_of_four(drawn[:, -4:]), scores))
+
+    weight = np.ones(len(rows.label))
+    exact = _detection(detection.curve_of_flags(rows.label, rows.flag, weight), detection.curve(order, weight))
+    drawn = by_life(Sums(np.concatenate(sums, axis=1), all_of_it), draws=DRAWS_OF_STEPS)
     return [
         _unsaid(f"{prefix}.{name}", windows, 1, why)
         if why
-        else _said(f"{prefix}.{name}", each._replace(value=value), windows, 1)
-        for name, why, value, each in zip(names, reasons, values, drawn, strict=True)
+        else _said(f"{prefix}.{name}", each._replace(value=float(value)), windows, 1)
+        for name, why, value, each in zip(names, reasons, exact, drawn, strict=True)
     ]
 
 
-def _detection(label: Mask, flag: Mask, order: detection.Ranked, weight: Float64) -> list[float]:
-    flags, scores = detection.curve_of_flags(label, flag, weight), detection.curve(order, weight)
-    found: list[float] = []
+def _detection(flags: detection.Curve, scores: detection.Curve) -> list[Float64]:
+    found: list[Float64] = []
     for prior in detection.PRIORS:
         found += [*detection.detected_at(flags, prior), detection.area_at(scores, prior)]
     return found + [detection.recall_within(scores, rate) for rate in detection.RATES]
@@ -263,49 +257,40 @@ def distinct_healthy(rows: StepRows) -> int:
 def of_names(rows: NameRows, prefix: str, firsts: Sequence[int] = (1, 3, 5)) -> list[Figure]:
     """How high what is to blame stands among what was named, over all steps where it is known; an empty list is a miss."""
     place = np.array([ranking.place(a, b) for a, b in zip(rows.named, rows.right, strict=True)], dtype=np.int32)
-    names = ranking.first_names(rows.named, rows.right)
-    few = merged(rows.life, place, *(np.array(each, dtype=np.str_) for each in names))
-    places, life = place[few.first], rows.life[few.first]
-    true, said = ([each[at] for at in map(int, few.first)] for each in names)
+    every = np.ones(len(place))
 
-    def say(name: str, figure: Callable[[Float64], float]) -> Figure:
-        return _figure(f"{prefix}.{name}", figure, 1, rows.window, (life, few.times))
+    def say(name: str, value: Float64 | Mask) -> Figure:
+        return _figure(f"{prefix}.{name}", ratio(rows.life, value, every), 1, rows.window)
 
-    found = [say(f"ac_at_{k}", lambda w, k=k: ranking.accuracy_at(places, w, k)) for k in firsts]
+    found = [say(f"ac_at_{k}", ranking.hits(place, k)) for k in firsts]
     if len(firsts) > 1:
-        found.append(say("avg_at_5", lambda w: ranking.average_at(places, w, 5)))
-        found.append(say("mrr", lambda w: ranking.reciprocal(places, w)))
-        found.append(say("macro_f1", lambda w: ranking.macro_f1(true, said, w)))
+        found.append(say("avg_at_5", np.mean([ranking.hits(place, k) for k in range(1, 6)], axis=0)))
+        found.append(say("mrr", ranking.reciprocals(place)))
+        found.append(_figure(f"{prefix}.macro_f1", _of_firsts(rows), 1, rows.window))
     return found
 
 
-def _part(rows: Alike, mine: Mask, name: str) -> list[Figure]:
-    given = rows.given
-    hit = causes.struck(given) & mine
-    return [
-        rows.figure(f"{name}.top_{k}", lambda w, k=k: causes.top(given, np.where(mine, w, 0.0), k), hit, 1)
-        for k in (1, 3)
+def _of_firsts(rows: NameRows) -> Sums:
+    """The macro F1 of first names."""
+    names = ranking.numbered(*ranking.first_names(rows.named, rows.right))
+    sums = [
+        tallied(rows.life, np.maximum(at, 0), names.names, (at >= 0).astype(np.float64))
+        for at in (names.true, names.said, np.where(names.true == names.said, names.true, -1))
     ]
+    return Sums(np.concatenate(sums, axis=1), lambda drawn: ranking.macro_f1_of(drawn)[:, None])
 
 
-def _share(what: Mask, of: Mask) -> Callable[[Float64], float]:
-    """The share of the weight of ``of`` that is ``what``; NaN without any."""
-
-    def figure(weight: Float64) -> float:
-        whole = float(weight[of].sum())
-        return float(weight[of & what].sum()) / whole if whole > 0 else float("nan")
-
-    return figure
+def _part(told: Answers, mine: Mask, name: str) -> list[Figure]:
+    hit = causes.struck(told.given) & mine
+    return [told.share(f"{name}.top_{k}", causes.within(told.given, k), hit) for k in (1, 3)]
 
 
-def _figure(
-    key: str, figure: Callable[[Float64], float], better: int, window: Int32, by: tuple[Int32, Float64]
-) -> Figure:
-    """``window``: of all that is to be found; ``by``: of the rows that ``figure`` weighs, the life and the count."""
+def _figure(key: str, sums: Sums, better: int, window: Int32) -> Figure:
+    """The one figure of ``sums``. ``window``: of all that is to be found."""
     windows = distinct_windows(window)
     if windows < LEAST_POSITIVES:
         return _unsaid(key, windows, better)
-    return _said(key, by_life(figure, *by), windows, better)
+    return _said(key, by_life(sums)[0], windows, better)
 
 
 def _said(key: str, found: Interval, windows: int, better: int) -> Figure:

@@ -1,10 +1,12 @@
 """How high the right name stands in a ranked list: AC@k, Avg@5, MRR, and macro F1 of the first names."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import Float64, Int32, Mask
+from teller_core.data.table import Float64, Int32, Int64, Mask
+from teller_core.lab.evaluation.causes import mean_share
 
 NONE = "(none)"
 """What stands for the first name of an empty list."""
@@ -18,7 +20,12 @@ def place(named: Sequence[str | int], right: Sequence[str | int]) -> int:
 
 def accuracy_at(places: Int32, weight: Float64, k: int) -> float:
     """AC@k: the share of lists whose first ``k`` names hold a right one; NaN without lists."""
-    return _mean((places > 0) & (places <= k), weight)
+    return _mean(hits(places, k), weight)
+
+
+def hits(places: Int32, k: int) -> Mask:
+    """bool a list: a right name is among its first ``k``."""
+    return (places > 0) & (places <= k)
 
 
 def average_at(places: Int32, weight: Float64, k: int) -> float:
@@ -28,7 +35,12 @@ def average_at(places: Int32, weight: Float64, k: int) -> float:
 
 def reciprocal(places: Int32, weight: Float64) -> float:
     """MRR: the mean of one over the place, 0 for a list without a right name."""
-    return _mean(np.where(places > 0, 1.0 / np.maximum(places, 1), 0.0), weight)
+    return _mean(reciprocals(places), weight)
+
+
+def reciprocals(places: Int32) -> Float64:
+    """float64 a list: one over the place, 0 for a list without a right name."""
+    return np.where(places > 0, 1.0 / np.maximum(places, 1), 0.0)
 
 
 def first_names(named: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
@@ -43,17 +55,39 @@ def first_names(named: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) 
 
 def macro_f1(true: Sequence[str], said: Sequence[str], weight: Float64) -> float:
     """The plain mean of F1 over every true name, those never said included; NaN without any."""
-    names = sorted(set(true))
-    if not names:
-        return float("nan")
-    is_true, is_said = np.array(true, dtype=object), np.array(said, dtype=object)
-    scores: list[float] = []
-    for name in names:
-        wanted, called = float(weight[is_true == name].sum()), float(weight[is_said == name].sum())
-        hit = float(weight[(is_true == name) & (is_said == name)].sum())
-        if wanted > 0:
-            scores.append(2 * hit / (wanted + called))
-    return float(np.mean(scores)) if scores else float("nan")
+    number = numbered(true, said)
+    count = number.names
+    sums = [
+        np.bincount(at[at >= 0], weights=weight[at >= 0], minlength=count)
+        for at in (number.true, number.said, np.where(number.true == number.said, number.true, -1))
+    ]
+    return float(macro_f1_of(np.concatenate(sums)))
+
+
+class Numbered(NamedTuple):
+    """Names as numbers: ``true`` and ``said`` int64, from 0 to ``names`` - 1; -1 for what is true nowhere."""
+
+    true: Int64
+    said: Int64
+    names: int
+
+
+def numbered(true: Sequence[str], said: Sequence[str]) -> Numbered:
+    """Names that are true somewhere, in order, as numbers."""
+    number = {name: at for at, name in enumerate(sorted(set(true)))}
+    return Numbered(
+        np.array([number[name] for name in true], dtype=np.int64),
+        np.array([number.get(name, -1) for name in said], dtype=np.int64),
+        len(number),
+    )
+
+
+def macro_f1_of(sums: Float64) -> Float64:
+    """float64 [...]: :func:`macro_f1` from float64 [..., 3 * names]: how often each name is true, is said, and is both."""
+    if not sums.shape[-1]:
+        return np.full(sums.shape[:-1], np.nan)
+    true, said, hit = np.split(sums, 3, axis=-1)
+    return mean_share(2 * hit, true + said, true > 0)
 
 
 def _mean(value: Float64 | Mask, weight: Float64) -> float:

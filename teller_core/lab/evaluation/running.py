@@ -8,7 +8,7 @@ from typing import NamedTuple
 from teller_core.errors import InputError
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options
-from teller_core.lab.evaluation.metrics import Figure, alarms, alike, figures, of_all_faulty, of_requests, of_steps
+from teller_core.lab.evaluation.metrics import Figure, alarms, answers, figures, of_all_faulty, of_requests, of_steps
 from teller_core.lab.evaluation.rows import Rows, rows_of
 from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.evaluation.tuning import spread, tuned
@@ -119,13 +119,13 @@ def _nobody(text: str) -> None:
 
 def _composed(method: Method, fitted: object, sides: Sides, at_once: int) -> Iterator[Figure]:
     if sides.all_faulty:
-        yield from of_all_faulty(alike(judged(method, fitted, sides.all_faulty, at_once).requests))
+        yield from of_all_faulty(answers(judged(method, fitted, sides.all_faulty, at_once).requests))
     if sides.healthy:
         yield from alarms(judged(method, fitted, sides.healthy, at_once), "healthy_alone")
     if sides.whole:
         whole = judged(method, fitted, sides.whole, at_once)
         yield from of_steps(whole.steps, "step_whole_life")
-        yield from of_requests(alike(whole.requests), "request_whole_life")
+        yield from of_requests(answers(whole.requests), "request_whole_life")
 
 
 def _value(found: Sequence[Figure], key: str) -> float:

@@ -1,12 +1,14 @@
 """Intervals by life: as wide as lives differ, however many rows each has."""
 
 import numpy as np
+import pytest
 
-from teller_core.lab.evaluation.bootstrap import by_life
+from teller_core.lab.evaluation.bootstrap import Interval, Sums, by_life, ratio, summed, tallied
 
 
-def mean_of(value: np.ndarray):
-    return lambda weight: float((value * weight).sum() / weight.sum()) if weight.sum() else float("nan")
+def mean_of(value: np.ndarray, life: np.ndarray, *, draws: int = 400, seed: int = 0) -> Interval:
+    (found,) = by_life(ratio(life, value, np.ones(len(value))), draws=draws, seed=seed)
+    return found
 
 
 def test_the_interval_is_that_of_the_means_of_lives() -> None:
@@ -14,35 +16,41 @@ def test_the_interval_is_that_of_the_means_of_lives() -> None:
     effect = chance.normal(0, 1, 25)
     life = np.repeat(np.arange(25), 40).astype(np.int32)
     value = effect[life] + chance.normal(0, 0.01, len(life))
-    found = by_life(mean_of(value), life, draws=2000)
+    found = mean_of(value, life, draws=2000)
     half = 1.96 * effect.std(ddof=0) / np.sqrt(25)
     assert abs(found.value - effect.mean()) < 0.01
     assert abs((found.high - found.low) / 2 - half) < 0.15 * half
 
 
+def test_drawing_lives_is_drawing_their_rows() -> None:
+    chance = np.random.default_rng(2)
+    life = chance.integers(0, 6, 80).astype(np.int32)
+    value = chance.random(80)
+    found = mean_of(value, life, draws=50, seed=7)
+    again = np.random.default_rng(7).integers(0, 6, (50, 6))
+    means = [np.concatenate([value[life == each] for each in drawn]).mean() for drawn in again]
+    assert found == pytest.approx((value.mean(), *np.percentile(means, (2.5, 97.5))))
+
+
 def test_repeating_the_rows_of_lives_makes_nothing_surer() -> None:
     value, life = np.array([0.0, 1.0, 1.0, 0.0, 1.0]), np.arange(5, dtype=np.int32)
-    once = by_life(mean_of(value), life)
-    again = by_life(mean_of(np.repeat(value, 50)), np.repeat(life, 50))
-    assert np.allclose(once, again)
+    assert mean_of(np.repeat(value, 50), np.repeat(life, 50)) == pytest.approx(mean_of(value, life))
 
 
 def test_two_lives_give_no_interval_and_the_same_seed_the_same_one() -> None:
     value, life = np.array([0.0, 1.0]), np.array([0, 1], dtype=np.int32)
-    assert np.isnan(by_life(mean_of(value), life).low)
+    assert np.isnan(mean_of(value, life).low)
     many, lives = np.arange(9.0), np.arange(9, dtype=np.int32)
-    assert by_life(mean_of(many), lives, seed=3) == by_life(mean_of(many), lives, seed=3)
+    assert mean_of(many, lives, seed=3) == mean_of(many, lives, seed=3)
 
 
 def test_draws_in_which_nothing_can_be_said_are_left_out() -> None:
     life = np.arange(6, dtype=np.int32)
-    found = by_life(lambda weight: 1.0 if weight[0] else float("nan"), life)
-    assert (found.low, found.high) == (1.0, 1.0)
+    of_first = Sums(summed(life, life == 0), lambda drawn: np.where(drawn > 0, 1.0, np.nan))
+    assert by_life(of_first) == [(1.0, 1.0, 1.0)]
 
 
-def test_a_row_that_counts_for_several_is_as_good_as_they_are() -> None:
-    value, life = np.array([0.0, 1.0, 1.0, 0.3, 1.0]), np.arange(5, dtype=np.int32)
-    count = np.array([3.0, 1.0, 2.0, 5.0, 1.0])
-    times = count.astype(int)
-    whole = by_life(mean_of(np.repeat(value, times)), np.repeat(life, times))
-    assert np.allclose(by_life(mean_of(value), life, count), whole)
+def test_cells_are_counted_by_life() -> None:
+    life, cell = np.array([7, 9, 7, 7], np.int32), np.array([0, 2, 1, 0])
+    assert tallied(life, cell, 3).tolist() == [[2, 1, 0], [0, 0, 1]]
+    assert tallied(life, cell, 3, np.array([0.5, 1, 2, 4])).tolist() == [[4.5, 2, 0], [0, 0, 1]]

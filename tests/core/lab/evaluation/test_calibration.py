@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.lab.evaluation.calibration import area, brier, coverage_at, expected_error, risk_coverage
+from teller_core.lab.evaluation.calibration import area, brier, certain, coverage_at, expected_error, risk_coverage
 
 answers = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.35, 0.5, 0.72, 1.0]), st.booleans(), st.floats(0.1, 3)),
@@ -25,7 +25,7 @@ def test_brier_is_that_of_scikit_learn(drawn: Drawn) -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="needs the lab extra")
     sure, right, weight = columns(drawn)
     expected = metrics.brier_score_loss(right, sure, sample_weight=weight, pos_label=True, labels=[False, True])
-    assert brier(sure, right, weight) == pytest.approx(expected)
+    assert brier(certain(sure, right, weight)) == pytest.approx(expected)
 
 
 @given(answers)
@@ -39,13 +39,13 @@ def test_the_expected_error_is_the_mean_gap_of_ten_parts(drawn: Drawn) -> None:
             total += share * abs(
                 np.average(sure[mine], weights=weight[mine]) - np.average(right[mine], weights=weight[mine])
             )
-    assert expected_error(sure, right, weight) == pytest.approx(total / weight.sum())
+    assert expected_error(certain(sure, right, weight)) == pytest.approx(total / weight.sum())
 
 
 @given(answers)
 def test_risk_at_full_coverage_is_the_share_of_wrong_answers(drawn: Drawn) -> None:
     sure, right, weight = columns(drawn)
-    curve = risk_coverage(sure, right, weight)
+    curve = risk_coverage(certain(sure, right, weight))
     assert curve.coverage[-1] == pytest.approx(1.0)
     assert curve.risk[-1] == pytest.approx(weight[~right].sum() / weight.sum())
     assert np.all(np.diff(curve.coverage) > 0)
@@ -56,15 +56,17 @@ def test_risk_at_full_coverage_is_the_share_of_wrong_answers(drawn: Drawn) -> No
 
 def test_the_surest_answers_are_given_first() -> None:
     sure, right = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, True, False, False])
-    curve = risk_coverage(sure, right, np.ones(4))
+    curve = risk_coverage(certain(sure, right, np.ones(4)))
     assert curve.risk.tolist() == pytest.approx([0, 0, 1 / 3, 0.5])
     assert coverage_at(curve, 0.0) == 0.5 and coverage_at(curve, 0.4) == 0.75
     assert area(curve) == pytest.approx((0 + 0 + 1 / 3 + 0.5) / 4)
-    assert coverage_at(risk_coverage(sure, ~right, np.ones(4)), 0.1) == 0.0
+    assert coverage_at(risk_coverage(certain(sure, ~right, np.ones(4))), 0.1) == 0.0
 
 
 def test_without_answers_nothing_is_said() -> None:
     nothing = np.empty(0)
-    curve = risk_coverage(nothing, nothing.astype(bool), nothing)
-    assert np.isnan([area(curve), coverage_at(curve, 0.1), brier(nothing, nothing.astype(bool), nothing)]).all()
-    assert np.isnan(expected_error(nothing, nothing.astype(bool), nothing))
+    curve = risk_coverage(certain(nothing, nothing.astype(bool), nothing))
+    assert np.isnan(
+        [area(curve), coverage_at(curve, 0.1), brier(certain(nothing, nothing.astype(bool), nothing))]
+    ).all()
+    assert np.isnan(expected_error(certain(nothing, nothing.astype(bool), nothing)))

@@ -8,7 +8,15 @@ import pytest
 
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import CAUSE, TYPICAL, Claim, Judged, nothing
-from teller_core.lab.evaluation.metrics import Figure, alarms, alike, distinct_healthy, figures, of_all_faulty, of_steps
+from teller_core.lab.evaluation.metrics import (
+    Figure,
+    alarms,
+    answers,
+    distinct_healthy,
+    figures,
+    of_all_faulty,
+    of_steps,
+)
 from teller_core.lab.evaluation.rows import rows_of
 from tests.core.lab.evaluation.made import WINDOW, episode, side
 
@@ -103,7 +111,7 @@ def test_typical_is_a_miss_where_everybody_is_struck() -> None:
         return replace(oracle(one), causes=[[]] * len(one.labels.request), verdict=[TYPICAL] * len(one.labels.request))
 
     requests = rows_of(LIVES, [content(each) for each in LIVES]).requests
-    found = {figure.key: figure.value for figure in of_all_faulty(alike(requests))}
+    found = {figure.key: figure.value for figure in of_all_faulty(answers(requests))}
     assert (found["all_faulty.called_normal"], found["all_faulty.top_1"]) == (1.0, 0.0)
 
 
