@@ -121,9 +121,7 @@ def curve_of_flags(label: Mask, flag: Mask, weight: Float64) -> Curve:
 
 
 def curve_of_four(sums: Float64) -> Curve:
-    """The one threshold of flags from float64 [..., 4]: abnormal steps that are flagged, that are not; healthy ones that are, that
-    are not.
-    """
+    """The one threshold of flags from float64 [..., 4]: abnormal steps that are flagged and that are not, then healthy ones."""
     both = curve_of_sums(sums[..., :2], sums[..., 2:])
     return Curve(both.recall[..., :1], both.alarm[..., :1])
 
