@@ -188,7 +188,7 @@ def _grown(case: Case, name: str, low: int, high: int) -> float | None:
     found = case.once("front counters", _counters).get(name)
     if found is None or high <= low:
         return None
-    grown = float(sum(one.growth(np.array([low]), np.array([high]))[0] * sign for one, sign in found))
+    grown = float(sum(one.grown(low, high) * sign for one, sign in found))
     calm = sum(one.calm * sign for one, sign in found) if name == "run_queue_wait_ns" else 0.0
     return max(grown - calm * (high - low) / 1e9, 0.0)
 

@@ -9,7 +9,7 @@ from teller_core.data.report import Metric, Part
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.breakdown import phases
 from teller_core.judge.front import WAYS, Zone, handed, zone
-from teller_core.judge.holds import Holds, beyond_calm, holds
+from teller_core.judge.holds import Holds, holds
 from teller_core.judge.intervals import Spans, overlap
 from teller_core.judge.life import Life, life
 from teller_core.judge.prepare import Case
@@ -84,7 +84,8 @@ class Scene:
 
     def beyond(self, name: str, low: int, high: int) -> float:
         """How much a counter grew from ``low`` to ``high`` beyond its calm level, in its own unit."""
-        return float(beyond_calm(self.case, name, np.array([low]), np.array([high]))[0])
+        counter = self.case.counters.get(name)
+        return 0.0 if counter is None else max(counter.grown(low, high) - counter.calm * (high - low) / 1e9, 0.0)
 
 
 def scene(case: Case, request: int, metric: Metric) -> Scene:

@@ -20,6 +20,8 @@ from teller_core.lab.evaluation.seen import blinded
 from teller_core.lab.evaluation.side_by_side import side_by_side
 
 TRAIN, TEST = "train", "test"
+ASKED = 3
+"""A healthy window stands in the episodes of every strike of its block, six of them: its requests are asked about in two."""
 
 
 class Opened(NamedTuple):
@@ -71,21 +73,26 @@ def _episodes(life: Packed, store: Path, tier: int) -> Iterator[tuple[str, Episo
     """(side or composition, episode)."""
     side, capture = str(life.about["side"]), unpacked(store, tier)
     for each in cut.episodes(life, capture, tier):
-        yield side, episode_of(life, each)
+        yield side, episode_of(life, each, asked=ASKED if side == TEST else 1)
     if side == TEST:
         for what in ("struck", "healthy", "life"):
             for each in cut.composed(life, capture, tier, what):
                 yield what, episode_of(life, each)
 
 
-def episode_of(life: Packed, given: cut.Episode) -> Episode:
-    """``given`` as the evaluation has it. Windows are numbered over the whole life."""
+def episode_of(life: Packed, given: cut.Episode, asked: int = 1) -> Episode:
+    """``given`` as the evaluation has it. Windows are numbered over the whole life. One in ``asked`` of its healthy windows is
+    asked about: others are in the episodes of the block's other strikes.
+    """
     begins = sorted(window.begin for block in life.blocks for window in block.windows)
     number = np.array([begins.index(one.window.begin) for one in given.windows] + [-1], dtype=np.int32)
     labels, truth = given.labels, given.truth
-    calm = [one.window for one in given.windows if one.strike is None]
+    healthy = [at for at, one in enumerate(given.windows) if one.strike is None]
+    left = [at for turn, at in enumerate(healthy) if (turn + given.strike) % asked]
+    calm = [given.windows[at].window for at in healthy if at not in left]
+    request = _requests(labels, left)
     made = Labels(
-        request=_requests(labels),
+        request=request,
         hard=labels.request == told.HARD_NEGATIVE,
         request_window=_numbered(labels.request_window, number),
         step=_steps(labels),
@@ -98,7 +105,8 @@ def episode_of(life: Packed, given: cut.Episode) -> Episode:
         d_prime=given.d_prime,
         healthy_ns=sum(window.end - window.begin for window in calm),
     )
-    return Episode(life.name, blinded(given.capture), made, about_of(life))
+    wanted = np.array([label != NOT_JUDGED for label in request], dtype=np.bool_)
+    return Episode(life.name, blinded(given.capture, wanted), made, about_of(life))
 
 
 def about_of(life: Packed) -> dict[str, str]:
@@ -108,8 +116,9 @@ def about_of(life: Packed) -> dict[str, str]:
     return {name: str(flat[name]) for name in ("side", "engine", "model", "load", "ranks", "cache") if name in flat}
 
 
-def _requests(labels: told.Labels) -> list[str]:
-    judged = labels.request.tolist()
+def _requests(labels: told.Labels, left: Sequence[int]) -> list[str]:
+    """Those of the windows ``left`` are not asked about."""
+    judged = np.where(np.isin(labels.request_window, left), told.NOT_JUDGED, labels.request).tolist()
     return [
         cause if label == told.STRUCK else NOT_JUDGED if label == told.NOT_JUDGED else HEALTHY
         for label, cause in zip(judged, labels.cause, strict=True)

@@ -33,7 +33,7 @@ LEFT_OUT: Mapping[str, Callable[[Episode], str]] = {
     "load": lambda episode: episode.about["load"],
 }
 """What may be kept from training, to be judged on."""
-LATE = ("teller_core.context.linking", "teller_core.context.tpe.reference", "teller_core.judge.replay.steps")
+LATE = ("teller_core.context.tpe.reference", "teller_core.judge.replay.steps")
 """What diagnoses and the paper's method load when it is first asked for: forks of this process find it loaded."""
 Found = TypeVar("Found")
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
+from teller_core.data.table import Mask
 from teller_core.judge.assess import assess
 from teller_core.judge.prepare import Case, prepare
 from teller_core.lab.evaluation.request_features import RequestFeatures, request_features
@@ -17,9 +18,12 @@ Measured = TypeVar("Measured")
 
 @dataclass(frozen=True)
 class Seen:
-    """A capture without the names that somebody gave it."""
+    """A capture without the names that somebody gave it. ``asked`` bool a request: whether an answer is wanted of it, None for
+    all: other answers are thrown away, so that who needs long for one need not make it.
+    """
 
     capture: Capture
+    asked: Mask | None = None
     measured: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     """By who needs it, by name."""
 
@@ -54,7 +58,7 @@ class Seen:
         return request_features(self.capture)
 
 
-def blinded(capture: Capture) -> Seen:
+def blinded(capture: Capture, asked: Mask | None = None) -> Seen:
     """``capture`` as methods see it: names of files, of the capture and its id say nothing."""
     files = [file._replace(name=f"file-{at}") for at, file in enumerate(capture.files)]
-    return Seen(replace(capture, id="capture", name="capture", files=files))
+    return Seen(replace(capture, id="capture", name="capture", files=files), asked)

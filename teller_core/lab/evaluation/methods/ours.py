@@ -1,22 +1,24 @@
 """Ours as it answers people: numbers and rules; and each of the two without the other."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from teller_core.context.linking import step_linked
 from teller_core.data.assessment import Assessment
-from teller_core.data.report import WhyReport
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, take
 from teller_core.judge.anatomy import suspects
 from teller_core.judge.around import SLOW, slowdown
+from teller_core.judge.diagnose import judge as answer
+from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.rules_comm import kept
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, nothing
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
-from teller_core.pipeline import STAGES
 
 
 def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -> None:
@@ -25,10 +27,9 @@ def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -
 
 def judge(fitted: Any, seen: Seen) -> Judged:
     """All that an import of the capture and ``why`` of each request would say."""
-    numbers = seen.assessment
-    answered = _answered(nothing(seen.capture), STAGES.diagnose(seen.capture, numbers))
+    case = replace(seen.case, link=partial(step_linked, seen.capture), measured={})
     return replace(
-        answered,
+        _answered(seen, case),
         step_score=slowdown(seen.case),
         step_flag=_slow(seen),
         operators=suspected(seen),
@@ -38,7 +39,7 @@ def judge(fitted: Any, seen: Seen) -> Judged:
 
 def _without_numbers(fitted: Any, seen: Seen) -> Judged:
     """The rules on a capture of which no expectation is known and no span is suspected."""
-    return _answered(nothing(seen.capture), STAGES.diagnose(seen.capture, bare(seen.assessment)))
+    return _answered(seen, prepare(seen.capture, bare(seen.assessment), partial(step_linked, seen.capture)))
 
 
 def bare(numbers: Assessment) -> Assessment:
@@ -56,14 +57,15 @@ def bare(numbers: Assessment) -> Assessment:
     )
 
 
-def _answered(empty: Judged, given: Iterable[WhyReport]) -> Judged:
-    reports = list(given)
-    return replace(
-        empty,
-        causes=[[Claim(finding.cause, finding.confidence) for finding in report.findings] for report in reports],
-        verdict=[report.verdict for report in reports],
-        sure=np.array([report.confidence for report in reports], dtype=np.float64),
-    )
+def _answered(seen: Seen, case: Case) -> Judged:
+    """What :func:`judge.diagnose.diagnose_each` says of the requests that are asked about."""
+    empty = nothing(seen.capture)
+    causes, verdict, sure = [*empty.causes], [*empty.verdict], empty.sure.copy()
+    for request in range(len(verdict)) if seen.asked is None else np.flatnonzero(seen.asked).tolist():
+        report = answer(case, request)
+        causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
+        verdict[request], sure[request] = report.verdict, report.confidence
+    return replace(empty, causes=causes, verdict=verdict, sure=sure)
 
 
 def _slow(seen: Seen) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":

@@ -68,6 +68,33 @@ def test_labels_keep_what_they_say_and_windows_are_numbered_over_the_life(tmp_pa
     assert found.about == about_of(life) == {"side": "test", "engine": "vllm", "ranks": "2", "load": "chat"}
 
 
+def test_each_healthy_window_is_asked_about_in_some_of_the_episodes_that_it_stands_in(tmp_path: Path) -> None:
+    seen = episode(0, "gc").seen
+    requests, steps = len(seen.capture.requests.number), len(seen.capture.steps.engine)
+    windows = [made_window(-1, 100 * at) for at in range(6)] + [made_window(0, 700)]
+    block = BlockTruth(block=0, bundle="b", windows=windows, strikes=[made_strike("host.gc_pause")], healthy_differ={})
+    life = Packed("a1", tmp_path, {"side": "test"}, [block])
+    chosen = [Chosen(block, window) for window in windows]
+    of_window = np.resize(np.arange(7, dtype=np.int32), requests)
+    told = Told(
+        request=np.where(of_window == 6, 1, 0).astype(np.int8),
+        cause=["host.gc_pause" if at == 6 else "" for at in of_window.tolist()],
+        step=np.zeros(steps, np.int8),
+        operators=[()] * steps,
+        ranks=[()] * steps,
+        request_window=of_window,
+        step_window=np.zeros(steps, np.int32),
+    )
+    times = np.zeros(7, dtype=np.int64)
+    for strike in range(6):
+        found = episode_of(life, Cut("a1", 0, strike, block.strikes[0], 4.0, chosen, seen.capture, told), asked=3)
+        assert found.seen.asked is not None
+        assert found.seen.asked.tolist() == [label != "?" for label in found.labels.request]
+        times += np.bincount(of_window[found.seen.asked], minlength=7) > 0
+        assert found.labels.healthy_ns == 20
+    assert times.tolist() == [2, 2, 2, 2, 2, 2, 6]
+
+
 def test_a_folder_without_lives_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no life is packed in it"), opened(tmp_path, lambda text: None):
         pass

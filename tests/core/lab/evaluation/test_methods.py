@@ -12,13 +12,14 @@ from teller_core.lab.evaluation.cause_map import MOST_SUSPICIOUS, request_rows, 
 from teller_core.lab.evaluation.causes import balanced, named, top
 from teller_core.lab.evaluation.detection import at_prior, average_precision, ranked
 from teller_core.lab.evaluation.episode import Episode
-from teller_core.lab.evaluation.method import BUDGET, Judged, Method
+from teller_core.lab.evaluation.method import BUDGET, CANNOT, Judged, Method
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.methods.kde import Kernels
 from teller_core.lab.evaluation.methods.logs import template
 from teller_core.lab.evaluation.ranking import accuracy_at, place
 from teller_core.lab.evaluation.rows import Rows, rows_of
 from teller_core.lab.evaluation.seen import blinded
+from teller_core.pipeline import STAGES
 from tests.core.lab.evaluation.made import CAUSES, episode, profiled, side
 
 pytest.importorskip("sklearn", reason="needs the lab extra")
@@ -112,6 +113,20 @@ def test_what_a_method_says_does_not_hang_on_names_or_labels() -> None:
         learned = METHODS[name].train(side([0, 1]), METHODS[name].grid[0], 0)
         first, again = (METHODS[name].judge(learned, seen) for seen in (one.seen, blinded(renamed)))
         assert first.causes == again.causes and np.array_equal(first.step_score, again.step_score, equal_nan=True)
+
+
+def test_ours_says_what_an_import_answers_and_nothing_of_what_is_not_asked() -> None:
+    seen = episode(3, "gc").seen
+    reports = list(STAGES.diagnose(seen.capture, seen.assessment))
+    whole = METHODS["ours"].judge(None, seen)
+    assert whole.verdict == [report.verdict for report in reports] and "cause" in whole.verdict
+    assert [[claim.cause for claim in mine] for mine in whole.causes] == [
+        [finding.cause for finding in report.findings] for report in reports
+    ]
+    asked = np.arange(len(reports)) % 2 == 0
+    some = METHODS["ours"].judge(None, blinded(seen.capture, asked))
+    assert some.causes[::2] == whole.causes[::2] and some.verdict[::2] == whole.verdict[::2]
+    assert not any(some.causes[1::2]) and set(some.verdict[1::2]) == {CANNOT}
 
 
 def test_the_same_seed_gives_the_same_answers() -> None:
