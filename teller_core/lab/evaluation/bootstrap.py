@@ -36,7 +36,8 @@ class Sums(NamedTuple):
 def summed(life: Int32, *columns: npt.NDArray[np.generic]) -> Float64:
     """float64 [lives, columns]: the sums of each column, which is of numbers or bool, over the rows of each life."""
     lives, at = np.unique(life, return_inverse=True)
-    return np.column_stack([np.bincount(at, weights=column, minlength=len(lives)) for column in columns])
+    sums = [np.bincount(at, weights=column, minlength=len(lives)) for column in columns]
+    return np.column_stack(sums).astype(np.float64)
 
 
 def tallied(life: Int32, cell: npt.NDArray[np.integer], cells: int, weight: Float64 | None = None) -> Float64:

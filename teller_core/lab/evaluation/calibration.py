@@ -33,8 +33,8 @@ def certain(sure: Float64, right: Mask, weight: Float64) -> Certain:
     if not len(sure):
         return Certain(*np.zeros((3, 1)))
     level, of = np.unique(-sure, return_inverse=True)
-    many, hit = (np.bincount(of, weights=each, minlength=len(level)) for each in (weight, weight * right))
-    return Certain(-level, many, hit)
+    sums = (np.bincount(of, weights=each, minlength=len(level)) for each in (weight, weight * right))
+    return Certain(-level, *(each.astype(np.float64) for each in sums))
 
 
 def expected_error(given: Certain, bins: int = BINS) -> Float64:

@@ -61,7 +61,7 @@ def macro_f1(true: Sequence[str], said: Sequence[str], weight: Float64) -> float
         np.bincount(at[at >= 0], weights=weight[at >= 0], minlength=count)
         for at in (number.true, number.said, np.where(number.true == number.said, number.true, -1))
     ]
-    return float(macro_f1_of(np.concatenate(sums)))
+    return float(macro_f1_of(np.concatenate(sums).astype(np.float64)))
 
 
 class Numbered(NamedTuple):
