@@ -71,5 +71,5 @@ def coverage_at(curve: Curve, risk: float) -> Float64:
 
 
 def _over(sums: Float64, given: Certain) -> Float64:
-    total = given.many.sum(axis=-1)
+    total: Float64 = np.asarray(given.many.sum(axis=-1), dtype=np.float64)
     return np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)

@@ -111,7 +111,7 @@ def balanced_of(table: Float64) -> Float64:
 def mean_share(above: Float64, below: Float64, there: npt.NDArray[np.bool_]) -> Float64:
     """float64 [...]: the plain mean, over the last axis, of ``above / below`` of those that are ``there``; NaN without any."""
     each = np.divide(above, below, out=np.zeros(above.shape), where=there)
-    count = there.sum(axis=-1)
+    count: Float64 = np.asarray(there.sum(axis=-1), dtype=np.float64)
     return np.divide(each.sum(axis=-1), count, out=np.full(count.shape, np.nan), where=count > 0)
 
 

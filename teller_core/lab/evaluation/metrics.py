@@ -85,8 +85,11 @@ class Answers(NamedTuple):
         count = len(self.given.classes)
         sums = tallied(self.rows.life, causes.cells(self.given), count * count)
         hit = self.rows.window[causes.struck(self.given)]
-        of_draws = Sums(sums, lambda drawn: figure(drawn.reshape(len(drawn), count, count))[:, None])
-        return _figure(key, of_draws, 1, hit)
+
+        def of_draws(drawn: Float64) -> Float64:
+            return figure(drawn.reshape(len(drawn), count, count))[:, None]
+
+        return _figure(key, Sums(sums, of_draws), 1, hit)
 
 
 def answers(rows: RequestRows) -> Answers:
@@ -277,7 +280,11 @@ def _of_firsts(rows: NameRows) -> Sums:
         tallied(rows.life, np.maximum(at, 0), names.names, (at >= 0).astype(np.float64))
         for at in (names.true, names.said, np.where(names.true == names.said, names.true, -1))
     ]
-    return Sums(np.concatenate(sums, axis=1), lambda drawn: ranking.macro_f1_of(drawn)[:, None])
+
+    def figure(drawn: Float64) -> Float64:
+        return ranking.macro_f1_of(drawn)[:, None]
+
+    return Sums(np.concatenate(sums, axis=1), figure)
 
 
 def _part(told: Answers, mine: Mask, name: str) -> list[Figure]:
