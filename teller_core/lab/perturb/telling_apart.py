@@ -1,0 +1,176 @@
+"""Whether what was replayed can be told from what was recorded, and what was struck from what was not, by anything but the fault.
+
+Boosted trees learn from steps of some episodes and are asked about steps of others, twice: recordings held out, and episodes.
+A step is shown as numbers against those of the other runs at its place: what a method could see of it, without the spans that
+the fault names or moves and without waits, which are its consequence.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from teller_core.data.capture import Capture
+from teller_core.data.table import Float64, Int64, Mask
+from teller_core.data.trace import Layer
+from teller_core.judge.localize.waits import BLOCKING
+from teller_core.lab.evaluation.learners import boosted_trees
+from teller_core.lab.evaluation.seen import blinded
+from teller_core.lab.perturb.faults import FAULTS, MOVES_DEVICE, MOVES_HOST, MOVES_TALK
+
+FOLDS = 5
+TELLS = 0.55
+"""The area under the curve from which something is said to tell."""
+LEAVES, RATE = 8, 0.05
+LEAST_NS = 10_000.0
+"""A name with less time in a step tells nothing."""
+LAYERS: Sequence[tuple[int, str]] = (
+    (Layer.ENGINE, MOVES_HOST),
+    (Layer.OPERATOR, MOVES_HOST),
+    (Layer.RUNTIME, MOVES_HOST),
+    (Layer.KERNEL, MOVES_DEVICE),
+    (Layer.COMMUNICATION, MOVES_TALK),
+)
+"""And the side on which their spans are."""
+
+
+class Asked(NamedTuple):
+    """Steps of one question, a row each: ``value`` float64 [steps, features], ``label`` bool, ``recording`` and ``episode`` int64."""
+
+    value: Float64
+    label: Mask
+    recording: Int64
+    episode: Int64
+
+
+class Verdict(NamedTuple):
+    """``held_out``: areas under the curve with recordings and with episodes held out, and what the better of these comes to."""
+
+    question: str
+    rows: int
+    labelled: int
+    by_recording: float
+    by_episode: float
+
+    @property
+    def told(self) -> bool:
+        """Whether either of them tells."""
+        return max(self.by_recording, self.by_episode) > TELLS
+
+
+def seen(capture: Capture, steps: int, fault: str, named: Sequence[str], *, times: bool) -> Float64:
+    """float64 [steps of the capture, features]: against the other runs at the same one of ``steps`` places. ``times``: with how long
+    the steps took, too.
+    """
+    own = FAULTS[fault].own if fault else frozenset[str]()
+    columns = list(_sums(capture, own, frozenset(named)))
+    if times:
+        columns += list(blinded(capture).steps.value.T)
+    value = np.column_stack(columns) if columns else np.zeros((len(capture.steps.engine), 0))
+    by_place = value.reshape(-1, steps, value.shape[1])
+    with np.errstate(all="ignore"):
+        return (by_place - _middle(by_place)).reshape(value.shape)
+
+
+def _middle(value: Float64) -> Float64:
+    known = ~np.isnan(value).all(axis=0)
+    out = np.full(value.shape[1:], np.nan)
+    out[known] = np.nanmedian(value[:, known], axis=0)
+    return out
+
+
+def _sums(capture: Capture, moved: frozenset[str], named: frozenset[str]) -> Iterator[Float64]:
+    """Columns: of each layer, how many spans, their own time, the longest and the quartiles; and how names differ in it."""
+    for layer, side in LAYERS:
+        if side in moved:
+            continue
+        count, table = _of_layer(capture, layer, named)
+        if not table.size:
+            yield from (np.full(len(count), np.nan) for _ in range(6))
+            continue
+        yield np.log1p(count)
+        yield np.log(table.sum(axis=1) + 1.0)
+        large = table[:, np.median(table, axis=0) >= LEAST_NS]
+        away = np.log(large + 1.0) - np.log(np.median(large, axis=0) + 1.0) if large.size else np.zeros((len(count), 1))
+        yield from (away.mean(axis=1), away.std(axis=1), away.max(axis=1), away.min(axis=1))
+
+
+def _of_layer(capture: Capture, layer: int, named: frozenset[str]) -> tuple[Float64, Float64]:
+    """How many spans of each step are of ``layer``, and float64 ns [steps, names] of their own time; neither waits nor ``named``."""
+    steps, work = len(capture.steps.engine), capture.work
+    count, number = np.zeros(steps), dict[str, int]()
+    cells: list[tuple[int, int, float]] = []
+    for position, rank in enumerate(capture.ranks):
+        if rank.tree is None:
+            continue
+        trace, own = rank.tree.trace, rank.tree.self_time()
+        of = [_counts(name, named) for name in trace.names]
+        good = np.array(of, dtype=np.bool_)[trace.name] & (trace.layer == layer)
+        for at in np.flatnonzero((work.rank == position) & (work.row >= 0)).tolist():
+            low, high, step = int(work.row[at]), int(work.row_stop[at]), int(work.step[at])
+            rows = np.flatnonzero(good[low:high]) + low
+            count[step] += len(rows)
+            each = np.bincount(trace.name[rows], weights=own[rows], minlength=1)
+            cells += [
+                (step, number.setdefault(f"{position} {trace.names[name]}", len(number)), float(each[name]))
+                for name in np.unique(trace.name[rows]).tolist()
+            ]
+    table = np.zeros((steps, len(number)))
+    for step, name, ns in cells:
+        table[step, name] += ns
+    return count, table
+
+
+def _counts(name: str, named: frozenset[str]) -> bool:
+    return name not in named and BLOCKING.search(name) is None
+
+
+def asked(question: str, given: Sequence[Asked]) -> Verdict:
+    """What can be told of ``given``, one entry an episode."""
+    width = max((one.value.shape[1] for one in given), default=0)
+    some = [one for one in given if one.value.shape[1] == width]
+    value, label = np.concatenate([one.value for one in some]), np.concatenate([one.label for one in some])
+    recording, episode = (np.concatenate([getattr(one, name) for one in some]) for name in ("recording", "episode"))
+    return Verdict(question, len(label), int(label.sum()), _area(value, label, recording), _area(value, label, episode))
+
+
+def _area(value: Float64, label: Mask, of: Int64) -> float:
+    """The area under the curve of what trees say of rows whose group (``of``) they did not learn from; the mean over folds."""
+    groups = np.unique(of)
+    folds = np.random.default_rng(0).permutation(len(groups)) % FOLDS
+    areas: list[float] = []
+    for fold in range(FOLDS):
+        held = np.isin(of, groups[folds == fold])
+        if not (_both(label[held]) and _both(label[~held])):
+            continue
+        weight = _balanced(label[~held])
+        model = boosted_trees(
+            value[~held][weight],
+            label[~held][weight].astype(np.float64),
+            leaves=LEAVES,
+            rate=RATE,
+            loss="squared_error",
+            seed=0,
+        )
+        areas.append(area(np.asarray(model.predict(value[held]), np.float64), label[held]))
+    return float(np.mean(areas)) if areas else float("nan")
+
+
+def _both(label: Mask) -> bool:
+    return bool(label.any()) and not bool(label.all())
+
+
+def _balanced(label: Mask) -> Int64:
+    """Rows with as many of one label as of the other, drawn again and again."""
+    chance = np.random.default_rng(0)
+    yes, no = np.flatnonzero(label), np.flatnonzero(~label)
+    size = max(len(yes), len(no))
+    return np.concatenate([chance.choice(each, size) if len(each) < size else each for each in (yes, no)])
+
+
+def area(score: Float64, label: Mask) -> float:
+    """The chance that a row with the label scores higher than one without; equal ones count half (Mann and Whitney 1947)."""
+    _, of, count = np.unique(score, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[of]
+    yes = int(label.sum())
+    return float((rank[label].sum() - yes * (yes + 1) / 2) / (yes * (len(label) - yes)))
