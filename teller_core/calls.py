@@ -209,12 +209,21 @@ def _lab(lab: Parser, common: Parser) -> None:
     known = "what is known of them (default: every tier; 4 with --leave-out)"
     judged.add_argument("--tier", type=int, choices=range(5), help=known)
     judged.add_argument("--leave-out", choices=LEFT_OUT, help="judge on each one that it was never trained on")
+    judged.add_argument(
+        "--replayed", type=path, metavar="FOLDER", help="on replayed recordings, beside lives at tier 4"
+    )
     leaks = add("leaks", "say whether the lives of the benchmark give away what was done in them")
     leaks.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
+    leaks.add_argument("--replayed", type=path, metavar="FOLDER", help="whether replayed recordings do, instead")
     sheets = add("sheets", "write what the root-cause model is trained on: sheets of the lives to learn from")
     sheets.add_argument("folder", type=path, metavar="FOLDER", help="where they go, one file a life")
     sheets.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
     sheets.add_argument("--most", type=count, metavar="N", help="of a life, at all its tiers (default: 2400)")
+    replayed = add("replayed", "replay real recordings with faults put into them, and write down what is true of each")
+    replayed.add_argument("folder", type=path, metavar="FOLDER", help="where the episodes go, or are made to the end")
+    replayed.add_argument("recordings", type=path, nargs="+", metavar="DIR", help="where real recordings are")
+    replayed.add_argument("--seed", type=int, default=0, help="make other episodes (default: 0)")
+    replayed.add_argument("--episodes", type=count, metavar="N", help="at least so many (default: 3200)")
 
 
 def _counterfactual(add: Callable[..., Parser]) -> None:

@@ -34,6 +34,7 @@ def _lab(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         "sheets": _sheets,
         "rerun": _rerun,
         "lifted": _lifted,
+        "replayed": _replayed,
     }
     return actions[given.action](given)
 
@@ -102,7 +103,11 @@ def _eval(given: argparse.Namespace) -> int:
         def progress(text: str) -> None:
             shown(text, 0, 0)
 
-        if given.leave_out is None:
+        if given.replayed is not None:
+            from teller_core.lab.perturb.judging import evaluate_replayed
+
+            texts = evaluate_replayed(given.method, given.replayed, folder, progress)
+        elif given.leave_out is None:
             texts = evaluate(given.method, folder, tiers, progress)
         else:
             texts = evaluate_left_out(given.method, folder, tiers, given.leave_out, progress)
@@ -169,8 +174,25 @@ def _leaks(given: argparse.Namespace) -> int:
     if option(given, "json"):
         raise InputError("lab leaks", "its table is text", "Leave --json away")
     with shown_on(sys.stderr) as shown:
-        verdicts = leaks(given.lives or PACKED, lambda text: shown(text, 0, 0))
-    say("\n".join(lines_of(verdicts)))
+        if given.replayed is not None:
+            from teller_core.lab.perturb.judging import lines_of_told, told
+
+            lines = lines_of_told(told(given.replayed, lambda text: shown(text, 0, 0)))
+        else:
+            lines = lines_of(leaks(given.lives or PACKED, lambda text: shown(text, 0, 0)))
+    say("\n".join(lines))
+    return 0
+
+
+def _replayed(given: argparse.Namespace) -> int:
+    from teller_core.lab.perturb.folder import WANTED, build
+    from teller_core.lab.perturb.judging import lines_of_built
+    from teller_core.lab.perturb.recordings import found
+
+    if option(given, "json"):
+        raise InputError("lab replayed", "its table is text", "Leave --json away")
+    plan = build(given.folder, found(given.recordings), _tell, seed=given.seed, wanted=given.episodes or WANTED)
+    say("\n".join(lines_of_built(given.folder, plan)))
     return 0
 
 

@@ -25,8 +25,8 @@ PROFILED = 4
 
 
 class Laid(NamedTuple):
-    """Where runs lie: ``offset`` int64 ns a run, on top of its times; ``rows`` int64 [runs, parts]: rows of the same rank's tree that
-    lie before it. ``work`` float64 a run: how many times as much work it was.
+    """Where runs lie: ``offset`` int64 ns a run, on top of its times; ``rows`` int64 [runs, parts]: how many rows of the same
+    rank's tree lie before it. ``work`` a run: how many times as much work it was.
     """
 
     runs: Sequence[Run]

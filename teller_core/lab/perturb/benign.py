@@ -83,7 +83,7 @@ def drawn(piece: Piece, alike: Like, spread: Spread, chance: np.random.Generator
 
 
 def between(piece: Piece, alike: Like, draw: Drawn, center: Drawn, chance: np.random.Generator) -> Drawn:
-    """How many times as long a run takes that has ``draw``, where what was recorded had ``center``; like spans in another order."""
+    """How many times as long a run takes that has ``draw``, where what was recorded had ``center``. Like spans change places."""
     span = np.exp(draw.span - center.span)
     mine = np.flatnonzero(alike.group >= 0)
     owned = piece.graph.kept.owned[mine].astype(np.float64)
@@ -119,8 +119,8 @@ def run(piece: Piece, rows: Int64, draw: Drawn) -> Int64:
 
 
 def spread_of(given: Sequence[Sequence[Piece]]) -> Spread:
-    """How much like steps of recordings differ: of each recording (a sequence of its pieces) with enough of them, the work of each
-    step against the median of those at its place in its piece.
+    """How much like steps of recordings differ: of each recording (a sequence of its pieces) with enough of them, the work of
+    each step against the median of those at its place in its piece.
     """
     found: tuple[list[float], list[float]] = ([0.0], [0.0])
     for several in given:

@@ -45,8 +45,8 @@ class Blow(NamedTuple):
 
 
 class Struck(NamedTuple):
-    """``on``: the piece that is replayed. A moment of it takes ``times`` float64 as long, and ``more`` int64 ns. ``stops``: moments
-    before which all of a process stood still, and ns.
+    """``on``: the piece that is replayed. A moment of it takes ``times`` float64 as long, and ``more`` int64 ns. ``stops``:
+    moments before which all of a process stood still, and ns.
     """
 
     on: Altered

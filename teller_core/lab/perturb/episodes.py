@@ -106,7 +106,7 @@ def made(
     work = [factor if fault.works and hit else 1.0 for hit in struck.tolist()]
     capture = assembled(ready.given.capture, laid(runs, since, work))
     losses = _losses(runs, calm)
-    labels = _labels(losses, touched, name, target, factor, [part.rank for part in runs[0].parts])
+    labels = _labels(losses, touched, (name, target, factor), [part.rank for part in runs[0].parts])
     labels.check(capture)
     return Made(capture, labels, struck, touched, target, factor, losses.step)
 
@@ -152,7 +152,8 @@ def _lasted(run: Run) -> int:
     return int(run.over.max() - np.where(run.begin == UNKNOWN, np.iinfo(np.int64).max, run.begin).min())
 
 
-def _labels(losses: _Losses, touched: Mask, name: str, target: Target, factor: float, ranks: Sequence[int]) -> Labels:
+def _labels(losses: _Losses, touched: Mask, strike: tuple[str, Target, float], ranks: Sequence[int]) -> Labels:
+    name, target, factor = strike
     fault = FAULTS[name]
     runs, steps = touched.shape
     felt = np.log1p(FELT)
@@ -178,8 +179,8 @@ def _labels(losses: _Losses, touched: Mask, name: str, target: Target, factor: f
         request_window=window,
         step=step.reshape(-1),
         step_window=np.repeat(window, steps),
-        operators={one: target.names for one in at} if known else {},
-        ranks={one: ranks[target.part] for one in at} if len(ranks) > 1 and target.part >= 0 else {},
+        operators=dict.fromkeys(at, target.names) if known else {},
+        ranks=dict.fromkeys(at, ranks[target.part]) if len(ranks) > 1 and target.part >= 0 else {},
         fault=name,
         cause=cause,
         severity=severity(factor) if cause or hard else "",

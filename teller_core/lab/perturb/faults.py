@@ -49,3 +49,5 @@ FAULTS: Mapping[str, Fault] = {
     "more_work": Fault(None, stretching.a_device, stretching.clock_down, frozenset({MOVES_DEVICE}), works=True),
     "nothing": Fault("", stretching.a_process, adding.nothing),
 }
+NO_HEADLINE: Mapping[str, str] = {}
+"""Faults whose episodes carry no headline, by why: something else than the fault tells them from others."""

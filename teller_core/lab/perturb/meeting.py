@@ -109,7 +109,5 @@ def _meetings(told: list[tuple[int, ...]], words: list[tuple[str, str, str]]) ->
     came, size, arrived, late, by, waited, transfer = np.array(told, dtype=np.int64).reshape(-1, 7).T
     small = [column.astype(np.int32) for column in (came, size, late)]
     kept = np.full(len(came), -1, dtype=np.int32)
-    return Meetings(
-        [one[0] for one in words], [one[1] for one in words], [one[2] for one in words], small[0], small[1], arrived, small[2], by,
-        waited, transfer, kept,
-    )  # fmt: skip
+    group, kind, how = ([one[at] for one in words] for at in range(3))
+    return Meetings(group, kind, how, small[0], small[1], arrived, small[2], by, waited, transfer, kept)

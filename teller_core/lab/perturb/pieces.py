@@ -16,7 +16,7 @@ from teller_core.judge.replay import Network, network
 from teller_core.lab.benchmark.cut_trees import CutTree, cut_tree
 
 MOST_STEPS = 5
-MOST_ROWS = 30_000
+MOST_ROWS = 33_000
 """Of a piece: an episode holds eight of it and more."""
 MOST_PIECES = 8
 """Of a recording."""
@@ -182,7 +182,7 @@ def _as_one_step(capture: Capture) -> Capture:
     ranks, zero = np.array([at for at, *_ in traced], dtype=np.int32), np.zeros(len(traced), dtype=np.int32)
     work = StepWork(zero, ranks, start, stop, zero, rows)
     met = replace(capture.collectives, step=np.zeros_like(capture.collectives.step))
-    bounds = (int(start.min()), int(stop.max())) if len(traced) else (UNKNOWN, UNKNOWN)
+    bounds = (int(start.min()), int(stop.max())) if traced else (UNKNOWN, UNKNOWN)
     return replace(capture, steps=_one_step(*bounds), work=work, collectives=met)
 
 

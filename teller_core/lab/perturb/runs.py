@@ -16,9 +16,9 @@ from teller_core.lab.perturb.pieces import Piece
 
 
 class Run(NamedTuple):
-    """``parts``: the rows of each rank, on its own clock, in ticks of the clock of its recording. ``start``, ``end`` int64 ns a row
-    of ``piece``, on the capture's; ``stops``: (part, begin, ns) of times in which a process stood still. ``begin``, ``over`` int64
-    ns [steps, parts]: of each step, UNKNOWN where a part has none of it.
+    """``parts``: the rows of each rank, on its own clock, in ticks of the clock of its recording. ``start``, ``end`` int64 ns a
+    row of ``piece``, on the capture's; ``stops``: (part, begin, ns) of times in which a process stood still. ``begin``, ``over``
+    int64 ns [steps, parts]: of each step, UNKNOWN where a part has none of it.
     """
 
     piece: Piece

@@ -35,7 +35,7 @@ LAYERS: Sequence[tuple[int, str]] = (
 
 
 class Asked(NamedTuple):
-    """Steps of one question, a row each: ``value`` float64 [steps, features], ``label`` bool, ``recording`` and ``episode`` int64."""
+    """A row a step: ``value`` float64 [steps, features], ``label`` bool, ``recording`` and ``episode`` int64."""
 
     value: Float64
     label: Mask
@@ -59,8 +59,8 @@ class Verdict(NamedTuple):
 
 
 def seen(capture: Capture, steps: int, fault: str, named: Sequence[str], *, times: bool) -> Float64:
-    """float64 [steps of the capture, features]: against the other runs at the same one of ``steps`` places. ``times``: with how long
-    the steps took, too.
+    """float64 [steps of the capture, features]: against the other runs at the same one of ``steps`` places. ``times``: with how
+    long the steps took, too.
     """
     own = FAULTS[fault].own if fault else frozenset[str]()
     columns = list(_sums(capture, own, frozenset(named)))
@@ -96,7 +96,7 @@ def _sums(capture: Capture, moved: frozenset[str], named: frozenset[str]) -> Ite
 
 
 def _of_layer(capture: Capture, layer: int, named: frozenset[str]) -> tuple[Float64, Float64]:
-    """How many spans of each step are of ``layer``, and float64 ns [steps, names] of their own time; neither waits nor ``named``."""
+    """How many spans of each step are of ``layer``, and float64 ns [steps, names] of their own time; no waits, none ``named``."""
     steps, work = len(capture.steps.engine), capture.work
     count, number = np.zeros(steps), dict[str, int]()
     cells: list[tuple[int, int, float]] = []
