@@ -103,7 +103,10 @@ def pageable_copy(blow: Blow) -> Struck | None:
     chosen = np.sort(chance.choice(len(found.call), many, replace=False))
     _, first = np.unique(piece.linked.stop[found.call[chosen]], return_index=True)
     chosen = chosen[first]
-    rows = [one for k in chosen.tolist() for one in _copy(piece, target, int(found.call[k]), int(found.work[k]))]
+    pairs = [(int(found.call[k]), int(found.work[k])) for k in chosen.tolist()]
+    all_given = launches(piece, target.part)
+    least = int((piece.linked.start[all_given.work] - piece.linked.start[all_given.call]).min())
+    rows = [one for call, work in pairs for one in _copy(piece, target, call, work, least)]
     on = altered(blow.given.capture, piece, target.part, rows)
     count = len(on.piece.linked)
     call, copy = on.new[::2].tolist(), on.new[1::2].tolist()
@@ -214,14 +217,14 @@ def _behind(piece: Piece, call: int, what: tuple[str, ...]) -> list[Added]:
     return [Added(before, above, int(rows.end[call]), name, call, word, Layer.RUNTIME) for name in what]
 
 
-def _copy(piece: Piece, target: Target, call: int, work: int) -> list[Added]:
-    """The call, and the copy behind the work that was given to the stream of ``work`` so far."""
+def _copy(piece: Piece, target: Target, call: int, work: int, latency: int) -> list[Added]:
+    """The call, and the copy ``latency`` ns later at least, behind the work that was given to the stream of ``work`` so far."""
     rows = piece.linked
     (row,) = _behind(piece, call, target.names[:1])
     stream = np.flatnonzero(rows.work & (rows.lane == rows.lane[work]))
     stream = stream[np.argsort(rows.start[stream], kind="stable")]
     at = int(np.flatnonzero(stream == work)[0])
-    start = max(int(rows.end[work]), row.start)
+    start = max(int(rows.end[work]), row.start + latency)
     if at + 1 < len(stream):
         start = max(min(start, int(rows.start[stream[at + 1]])), row.start)
     return [row, Added(row.before, None, start, PAGED, work, COPIED, Layer.KERNEL)]

@@ -42,7 +42,9 @@ def recorded(piece: Piece) -> Run:
 def replayed(struck: Struck, draw: Drawn) -> Run:
     """A run with the durations of ``draw``, struck."""
     own = run(struck.on.piece, struck.on.rows, draw)
-    return _run(struck, np.rint(own * struck.times).astype(np.int64) + struck.more)
+    stretched = np.flatnonzero(struck.times != 1.0)  # what nothing comes before is a time of day, too long for a float
+    own[stretched] = np.rint(own[stretched] * struck.times[stretched]).astype(np.int64)
+    return _run(struck, own + struck.more)
 
 
 def _run(struck: Struck, own: Int64) -> Run:
