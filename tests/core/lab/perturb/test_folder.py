@@ -1,0 +1,102 @@
+"""A folder of episodes holds recordings, a plan and the truth, and gives the same episodes again, however often it was ended."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from teller_core.errors import FormatError, InputError
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED
+from teller_core.lab.perturb.episodes import RUNS
+from teller_core.lab.perturb.faults import FAULTS
+from teller_core.lab.perturb.folder import PLAN, TRUTH, build, episodes_of, planned, truth_of
+from teller_core.lab.perturb.judging import beside, lines_of_built, sides_of
+from teller_core.lab.perturb.recordings import RECORDINGS, TEST, TRAIN, Recording, found
+from tests.core.judge.captured import TRIMMED
+
+NAME = "nodes"
+GIVEN = [(Recording(NAME, TEST, "vllm_2node"), TRIMMED / "vllm_2node")]
+
+
+def quiet(text: str) -> None:
+    """Nobody looks."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("replayed")
+    build(made, GIVEN, quiet, seed=3, wanted=16)
+    return made
+
+
+def test_as_many_episodes_are_made_as_were_asked_for(folder: Path) -> None:
+    truth = truth_of(folder, NAME)
+    assert [one["episode"] for one in truth] == list(range(16))
+    assert {one["fault"] for one in truth} <= set(FAULTS)
+    assert len({one["fault"] for one in truth}) >= 4
+    assert lines_of_built(folder, planned(folder))[-1] == "16 episodes of 1 recordings."
+
+
+def test_an_episode_is_made_again_bit_for_bit_with_its_truth(folder: Path) -> None:
+    truth = truth_of(folder, NAME)
+    for number, one, episode in episodes_of(folder, NAME, [2, 7]):
+        assert one.labels.step.tolist() == truth[number]["step"]
+        assert episode.labels.request == truth[number]["request"]
+        assert set(episode.labels.request) <= {HEALTHY, NOT_JUDGED, str(truth[number]["cause"])}
+        assert episode.life == NAME
+        assert episode.labels.request_window.tolist() == list(range(number * RUNS, number * RUNS + len(one.runs)))
+
+
+def test_who_answers_sees_neither_the_fault_nor_the_recording(folder: Path) -> None:
+    ((_, _, episode),) = episodes_of(folder, NAME, [2])
+    assert NAME not in (episode.seen.capture.id, episode.seen.capture.name)
+    assert not episode.seen.capture.files
+
+
+def test_what_was_ended_in_the_middle_goes_on_from_there(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / TRUTH / f"{NAME}.jsonl").read_text()
+    build(tmp_path, GIVEN, quiet, seed=3, wanted=16)
+    path = tmp_path / TRUTH / f"{NAME}.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:5]))
+    build(tmp_path, GIVEN, quiet, seed=3, wanted=16)
+    assert path.read_text() == whole
+
+
+def test_another_seed_is_another_folder(folder: Path) -> None:
+    with pytest.raises(InputError):
+        build(folder, GIVEN, quiet, seed=4, wanted=16)
+    assert json.loads((folder / PLAN).read_text())["seed"] == 3
+
+
+def test_an_episode_that_is_not_what_it_was_is_refused(tmp_path: Path) -> None:
+    build(tmp_path, GIVEN, quiet, seed=1, wanted=1)
+    path = tmp_path / TRUTH / f"{NAME}.jsonl"
+    path.write_text(path.read_text().replace(truth_of(tmp_path, NAME)[0]["digest"], "0" * 16))
+    with pytest.raises(FormatError):
+        list(episodes_of(tmp_path, NAME, [0]))
+    with pytest.raises(FormatError):
+        planned(tmp_path / "nowhere")
+
+
+def test_recordings_stand_on_one_side_and_are_looked_for_in_folders(tmp_path: Path) -> None:
+    assert len({one.name for one in RECORDINGS}) == len(RECORDINGS)
+    assert {one.side for one in RECORDINGS} == {TRAIN, TEST}
+    assert found([tmp_path]) == []
+    (tmp_path / RECORDINGS[0].path).mkdir(parents=True)
+    assert found([tmp_path]) == [(RECORDINGS[0], tmp_path / RECORDINGS[0].path)]
+
+
+def test_episodes_are_given_to_methods_by_side(folder: Path) -> None:
+    sides = sides_of(folder, quiet)
+    assert not sides.train
+    assert len(sides.test) == 16
+    begins = np.concatenate([episode.seen.case.begin for episode in sides.test])
+    assert len(np.unique(begins)) == len(begins)
+
+
+def test_figures_stand_beside_those_of_the_lives() -> None:
+    mine, theirs = "step.f1_at_43   0.9000   0.8000 to 0.9500   40\n", "step.f1_at_43   0.8000\n"
+    line = next(line for line in beside(mine, theirs) if line.startswith("step.f1_at_43"))
+    assert line.split() == ["step.f1_at_43", "0.9000", "0.8000"]
+    assert next(line for line in beside(mine, "") if line.startswith("step.f1_at_43")).split()[-1] == "-"
