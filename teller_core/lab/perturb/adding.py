@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from teller_core.data.replays import GRAPH_LAUNCH
+from teller_core.data.replays import GRAPH_LAUNCH, captured_rows
 from teller_core.data.table import Int64
 from teller_core.data.trace import Layer
 from teller_core.lab.perturb.altering import Altered, Wait, altered, as_it_is, waiting
@@ -84,8 +84,7 @@ def allocator(blow: Blow) -> Struck | None:
     at = _apart(piece, chance.choice(found, min(pairs, len(found)), replace=False))
     rows = [one for call in at.tolist() for one in _behind(piece, call, target.names)]
     on = altered(blow.given.capture, piece, target.part, rows)
-    free, until = on.new[::2].tolist(), piece.linked.end[at].tolist()
-    waits = [one for row, end in zip(free, until, strict=True) for one in waits_for_all(on, target.part, row, end)]
+    waits = _all_wait(on, target.part, on.new[::2], at)
     made = _with(on, waits)
     if made is None:
         return None
@@ -128,18 +127,17 @@ def a_graph(given: Given, chance: np.random.Generator) -> Target | None:
 def graph_miss(blow: Blow) -> Struck | None:
     """What a graph launched at once is launched one by one. How hard: what each launch takes."""
     piece, target = blow.given.piece, blow.target
-    rows, replays = piece.linked, _replays(piece, target.part)
+    rows, given, replays = piece.linked, launches(piece, target.part), _replays(piece, target.part)
     replays = replays[blow.touched[piece.of_row[replays]]]
     if not len(replays):
         return None
     launch = called(piece, target.part, "LaunchKernel")
     wraps: list[Added] = []
     for graph in replays.tolist():
-        below = np.flatnonzero((rows.parent == graph) & rows.work)
-        word = category(piece, graph)
+        word, start = category(piece, graph), int(rows.start[graph])
         wraps += [
-            Added(row, graph, int(rows.start[graph]), launch, graph, word, Layer.RUNTIME, wraps=True)
-            for row in below.tolist()
+            Added(row, int(rows.parent[row]), start, launch, graph, word, Layer.RUNTIME, wraps=True)
+            for row in np.sort(given.work[given.call == graph]).tolist()
         ]
     first = int(rows.first[target.part])
     on = altered(blow.given.capture, _renamed(piece, target.part, replays - first), target.part, wraps)
@@ -152,25 +150,29 @@ def graph_miss(blow: Blow) -> Struck | None:
 
 
 def _replays(piece: Piece, part: int) -> Int64:
-    """The calls that replay a graph with kernels of its own right below them."""
-    found = launches(piece, part)
-    call, count = np.unique(found.call[piece.linked.parent[found.work] == found.call], return_counts=True)
+    """The calls that replay a graph of which the kernels are known."""
+    call, count = np.unique(launches(piece, part).call, return_counts=True)
     call = call[count >= LEAST_REPLAYED]
     return call[np.array([GRAPH_LAUNCH.match(name) is not None for name in names(piece, call)], dtype=np.bool_)]
 
 
 def _renamed(piece: Piece, part: int, at: Int64) -> Piece:
-    """``piece`` in which the rows ``at`` of a part are what Python calls without a graph."""
+    """``piece`` in which the rows ``at`` of a part are what Python calls without a graph: what these were captured with runs."""
     parts = list(piece.linked.parts)
     tree = parts[part].tree
     trace = tree.trace
-    name, layer, category = trace.name.copy(), trace.layer.copy(), trace.category.copy()
+    name, layer, category, lane = trace.name.copy(), trace.layer.copy(), trace.category.copy(), trace.lane.copy()
+    captured = captured_rows(tree)
+    for row in at.tolist():
+        below = np.arange(row, int(tree.stop[row]))
+        lane[below[captured[below]]] = lane[row]
     name[at], layer[at], category[at] = len(trace.names), Layer.OPERATOR, len(trace.categories)
     trace = replace(
         trace,
         name=name,
         layer=layer,
         category=category,
+        lane=lane,
         names=[*trace.names, EAGER],
         categories=[*trace.categories, EAGER_CATEGORY],
     )
@@ -194,11 +196,13 @@ def _synchronized(blow: Blow, calls: Int64) -> Struck | None:
         target.part,
         [one for call in at.tolist() for one in _behind(piece, call, target.names)],
     )
-    until = piece.linked.end[at].tolist()
-    waits = [
-        one for row, end in zip(on.new.tolist(), until, strict=True) for one in waits_for_all(on, target.part, row, end)
-    ]
-    return _with(on, waits)
+    return _with(on, _all_wait(on, target.part, on.new, at))
+
+
+def _all_wait(on: Altered, part: int, added: Int64, calls: Int64) -> list[Wait]:
+    """The ``added`` rows, each behind one of ``calls`` of the piece as it was, wait for the device."""
+    pairs = zip(added.tolist(), on.rows[calls].tolist(), strict=True)
+    return [one for row, call in pairs for one in waits_for_all(on, part, row, call)]
 
 
 def _apart(piece: Piece, calls: Int64) -> Int64:

@@ -12,7 +12,7 @@ import numpy as np
 from teller_core.data.capture import Balance, Capture, Pauses, Rank, Samples
 from teller_core.data.readings import no_buckets, no_readings
 from teller_core.data.steps import Lines, Mapping, Participation, Requests, Role, Steps, StepWork, TokenTimes
-from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import kernel_totals
 from teller_core.data.tree import ROOT, Tree
 from teller_core.lab.perturb.meeting import met_again
@@ -138,9 +138,9 @@ def _steps(steps: Steps, given: Laid) -> Steps:
     more = np.repeat(np.array(given.work), len(given.runs[0].piece.steps))
     count = len(at)
 
-    def work(column: "np.ndarray[tuple[int], np.dtype[np.int32 | np.int64]]"):
-        was = column[at]
-        return np.where(was > 0, np.rint(was * more), was).astype(column.dtype)
+    def work(column: Int32 | Int64) -> Int64:
+        was = column[at].astype(np.int64)
+        return np.where(was > 0, np.rint(was * more), was).astype(np.int64)
 
     alone = (steps.generation_requests[at] < 0) | (steps.context_tokens[at] < 0)
     one = np.ones(count, dtype=np.int32)

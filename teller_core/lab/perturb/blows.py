@@ -132,18 +132,18 @@ def host_moments(piece: Piece, part: int, touched: Mask, *, main: bool) -> Int64
     return moment[mine]
 
 
-def last_given(piece: Piece, part: int, until: int) -> list[int]:
-    """The last work of each stream of a part that its host had given by ``until``, on the capture's clock."""
+def last_given(piece: Piece, part: int, call: int) -> list[int]:
+    """The last work of each stream of a part that its host had given when its ``call`` (a row) was over."""
     rows, found = piece.linked, launches(piece, part)
-    work = found.work[rows.start[found.call] <= until]
+    work = found.work[(rows.start[found.call] < rows.end[call]) | (found.call == call)]
     lane = rows.lane[work]
     return [int(own[np.argmax(rows.start[own])]) for own in (work[lane == each] for each in np.unique(lane).tolist())]
 
 
-def waits_for_all(on: Altered, part: int, call: int, until: int) -> list[Wait]:
-    """``call`` (a row) returns when the device has done all that it had been given."""
+def waits_for_all(on: Altered, part: int, row: int, call: int) -> list[Wait]:
+    """The added ``row`` returns when the device has done all that it had been given when ``call`` was over."""
     rows = on.piece.graph.nodes.rows
-    return [Wait(work + rows, call + rows, AWAKE) for work in last_given(on.piece, part, until)]
+    return [Wait(work + rows, row + rows, AWAKE) for work in last_given(on.piece, part, call)]
 
 
 def called(piece: Piece, part: int, what: str) -> str:

@@ -11,12 +11,13 @@ import numpy as np
 
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN, Float64, Mask
+from teller_core.judge.robust import NORMAL_MAD
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Labels
 from teller_core.lab.perturb.altering import as_it_is
 from teller_core.lab.perturb.assembling import assembled, laid
 from teller_core.lab.perturb.benign import Like, Spread, between, drawn, like
 from teller_core.lab.perturb.blows import Blow, Given, Target, untouched
-from teller_core.lab.perturb.faults import FAULTS
+from teller_core.lab.perturb.faults import FAULTS, NOTHING
 from teller_core.lab.perturb.pieces import Piece
 from teller_core.lab.perturb.runs import Run, recorded, replayed
 
@@ -89,7 +90,7 @@ def made(
     if target is None:
         return None
     factor = float(np.exp(chance.uniform(np.log(LEAST), np.log(MOST))))
-    struck, touched = _struck(piece, chance, once=fault.once, none=fault.cause == "")
+    struck, touched = _struck(piece, chance, once=fault.once, none=name == NOTHING)
     center = drawn(piece, ready.alike, spread, chance)
     runs: list[Run] = []
     calm: list[Run] = []
@@ -141,15 +142,21 @@ def _struck(piece: Piece, chance: np.random.Generator, *, once: bool, none: bool
 
 
 def _losses(runs: Sequence[Run], calm: Sequence[Run]) -> _Losses:
-    took, usual = (np.log(np.stack([run.took() for run in each]) + 1.0) for each in (runs, calm))
-    lasted, lasts = (np.log(np.array([_lasted(run) for run in each]) + 1.0) for each in (runs, calm))
+    usual = _took(calm)
     away = usual - np.median(usual, axis=0)
-    sigma = max(float(np.median(np.abs(away))) * 1.4826, LEAST_SIGMA)
-    return _Losses(took - usual, lasted - lasts, sigma)
+    sigma = max(float(np.median(np.abs(away))) * NORMAL_MAD, LEAST_SIGMA)
+    return _Losses(_took(runs) - usual, _lasted(runs) - _lasted(calm), sigma)
 
 
-def _lasted(run: Run) -> int:
-    return int(run.over.max() - np.where(run.begin == UNKNOWN, np.iinfo(np.int64).max, run.begin).min())
+def _took(runs: Sequence[Run]) -> Float64:
+    """float64 [runs, steps]: logs of how long each took."""
+    return np.log(np.stack([run.took() for run in runs]).astype(np.float64) + 1.0)
+
+
+def _lasted(runs: Sequence[Run]) -> Float64:
+    """float64 [runs]: logs of how long all steps together took."""
+    begin = [np.where(run.begin == UNKNOWN, np.iinfo(np.int64).max, run.begin).min() for run in runs]
+    return np.log(np.array([run.over.max() for run in runs]) - np.array(begin) + 1.0)
 
 
 def _labels(losses: _Losses, touched: Mask, strike: tuple[str, Target, float], ranks: Sequence[int]) -> Labels:
@@ -163,11 +170,9 @@ def _labels(losses: _Losses, touched: Mask, strike: tuple[str, Target, float], r
     step[(step == 0) & touched] = -1
     if hard:
         step = np.zeros_like(step)
-    struck = touched.any(axis=1)
-    request = [
-        HEALTHY if hard or not hit else cause if loss >= felt else NOT_JUDGED
-        for hit, loss in zip(struck.tolist(), losses.request.tolist(), strict=True)
-    ]
+    struck = np.asarray(touched.any(axis=1), dtype=np.bool_)
+    lost = losses.request >= felt
+    request = [HEALTHY if hard or not struck[at] else cause if lost[at] else NOT_JUDGED for at in range(runs)]
     window = np.arange(runs, dtype=np.int32)
     at = np.flatnonzero(step.reshape(-1) == 1).tolist()
     hit = losses.step[touched]
@@ -175,7 +180,7 @@ def _labels(losses: _Losses, touched: Mask, strike: tuple[str, Target, float], r
     known = name in OF_OPERATORS and target.names
     return Labels(
         request=request,
-        hard=struck & hard,
+        hard=struck if hard else np.zeros_like(struck),
         request_window=window,
         step=step.reshape(-1),
         step_window=np.repeat(window, steps),

@@ -8,6 +8,7 @@ import numpy as np
 from teller_core.lab.perturb import adding, stretching
 from teller_core.lab.perturb.blows import Blow, Given, Struck, Target
 
+NOTHING = "nothing"
 MOVES_HOST, MOVES_DEVICE, MOVES_TALK = "host", "device", "communication"
 
 
@@ -47,7 +48,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "harmless_sync": Fault(None, adding.sync_target, adding.harmless_sync),
     "more_work": Fault(None, stretching.a_device, stretching.clock_down, frozenset({MOVES_DEVICE}), works=True),
-    "nothing": Fault("", stretching.a_process, adding.nothing),
+    NOTHING: Fault("", stretching.a_process, adding.nothing),
 }
 NO_HEADLINE: Mapping[str, str] = {}
 """Faults whose episodes carry no headline, by why: something else than the fault tells them from others."""

@@ -100,7 +100,8 @@ def _collectives(rows: list[tuple[int, ...]], words: list[tuple[str, str, str]])
     rows.sort(key=lambda row: (row[4], row[2]))
     groups: dict[str, int] = {}
     number, step, rank, row, start, dur, wait, late = np.array(rows, dtype=np.int64).reshape(-1, 8).T
-    group = np.array([groups.setdefault(words[k][0], len(groups)) for k in number.tolist()], dtype=np.int32)
+    which: list[int] = number.tolist()
+    group = np.array([groups.setdefault(words[k][0], len(groups)) for k in which], dtype=np.int32)
     small = [column.astype(np.int32) for column in (step, rank, row, late)]
     return Collectives(group, number, small[0], small[1], small[2], start, dur, wait, small[3])
 

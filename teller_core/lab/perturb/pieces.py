@@ -9,7 +9,7 @@ from teller_core.context.linking import clear, linked
 from teller_core.data.capture import GRAPH_CAPTURE, Capture
 from teller_core.data.linked import Linked, Met, StepSpans
 from teller_core.data.steps import Steps, StepWork
-from teller_core.data.table import UNKNOWN, Int32, Int64, Mask, take
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Mask, take
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import Tree
 from teller_core.judge.replay import Network, network
@@ -65,25 +65,31 @@ def pieces(capture: Capture) -> list[Piece]:
     seen = np.flatnonzero((total >= LEAST_SPANS) & (total <= MOST_ROWS))
     if len(seen) > 2 * OPENING:
         seen = seen[OPENING:]
-    groups: list[list[int]] = []
-    for step in seen.tolist():
-        last = groups[-1] if groups else []
-        near = bool(last) and step == last[-1] + 1 and len(last) < MOST_STEPS
-        if near and total[last].sum() + total[step] <= MOST_ROWS:
-            last.append(step)
-        else:
-            groups.append([step])
+    groups = _in_a_row(seen, total)
     longest = max((len(group) for group in groups), default=0)
     groups = [group for group in groups if len(group) == longest]
     chosen = np.unique(np.linspace(0, len(groups) - 1, min(len(groups), MOST_PIECES)).round().astype(np.int64))
-    return [piece(capture, groups[at]) for at in chosen.tolist()]
+    return [piece(capture, groups[int(at)]) for at in chosen]
+
+
+def _in_a_row(seen: Int64, rows: Float64) -> list[list[int]]:
+    """The steps ``seen``, those that follow one another together as far as they are small enough. ``rows`` of each step."""
+    groups: list[list[int]] = []
+    for step in map(int, seen):
+        last = groups[-1] if groups else []
+        near = bool(last) and step == last[-1] + 1 and len(last) < MOST_STEPS
+        if near and float(rows[last].sum() + rows[step]) <= MOST_ROWS:
+            last.append(step)
+        else:
+            groups.append([step])
+    return groups
 
 
 def piece(capture: Capture, steps: Sequence[int]) -> Piece:
     """The rows of ``steps``, linked and ready to be replayed."""
     work = take(capture.work, np.isin(capture.work.step, np.array(steps, dtype=np.int32)) & (capture.work.row >= 0))
     parts: list[StepSpans] = []
-    for rank in np.unique(work.rank).tolist():
+    for rank in map(int, np.unique(work.rank)):
         own, tree = work.rank == rank, capture.ranks[rank].tree
         if tree is not None:
             low, high = int(work.row[own].min()), int(work.row_stop[own].max())

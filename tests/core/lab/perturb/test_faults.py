@@ -108,7 +108,7 @@ def test_ranks_wait_for_one_that_comes_late() -> None:
     late = [row for row in mine if struck.on.piece.part(row) == target.part]
     others = [row for row in mine if row not in late]
     lasted = run.end - run.start
-    assert min(lasted[others]) > max(lasted[late]) + 0.5 * ready.given.took[1]
+    assert min(lasted[others]) > max(lasted[late]) + 0.25 * ready.given.took[1]
 
 
 def test_a_slow_link_makes_meetings_longer_on_all_ranks_alike() -> None:
@@ -129,7 +129,7 @@ def test_without_a_graph_every_kernel_is_launched_by_itself() -> None:
     assert names.count("cudaLaunchKernel") == 12
     assert names.count("cudaGraphLaunch") == len(ready.given.piece.steps) - 1
     assert len(struck.on.new) == 12
-    assert run.took()[1] > 1.5 * ready.given.took[1]
+    assert run.took()[1] > 1.3 * ready.given.took[1]
     kernels = struck.on.piece.linked.work
     lasted = run.end[kernels] - run.start[kernels]
     was = ready.given.piece.linked
