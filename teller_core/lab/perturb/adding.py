@@ -163,8 +163,8 @@ def _renamed(piece: Piece, part: int, at: Int64) -> Piece:
     trace = tree.trace
     name, layer, category, lane = trace.name.copy(), trace.layer.copy(), trace.category.copy(), trace.lane.copy()
     captured = captured_rows(tree)
-    for row in at.tolist():
-        below = np.arange(row, int(tree.stop[row]))
+    for row in map(int, at):
+        below = np.arange(int(row), int(tree.stop[row]), dtype=np.int64)
         lane[below[captured[below]]] = lane[row]
     name[at], layer[at], category[at] = len(trace.names), Layer.OPERATOR, len(trace.categories)
     trace = replace(

@@ -24,8 +24,8 @@ from teller_core.lab.perturb.telling_apart import TELLS, Asked, Verdict, asked, 
 TIER = 4
 MOST_JUDGED = 480
 """Episodes, of all recordings alike: those of the test side are judged by every method, the others are learned from."""
-MOST_ASKED = 40
-"""Of a recording, of which it is asked whether they can be told apart."""
+MOST_CONTROLS, MOST_ASKED = 16, 100
+"""Episodes of a recording of which it is asked whether a recorded run, and whether what was struck, can be told."""
 BESIDE = (
     "request.top_1", "request.top_3", "request.healthy_unclaimed", "request.hard_unclaimed", "step.f1_at_43", "step.pr_auc_at_43",
     "step.pr_auc_at_10", "operator.ac_at_1", "operator.ac_at_3", "operator.mrr", "rank.ac_at_1",
@@ -120,9 +120,9 @@ def _questions(folder: Path, plan: Planned, at: int, name: str, progress: Progre
     truth = truth_of(folder, name)
     chance = np.random.default_rng((plan.seed, at))
     numbers = [k for k, one in enumerate(truth) if one["fault"] is not None]
-    few = np.sort(chance.choice(numbers, min(MOST_ASKED, len(numbers)), replace=False)).tolist()
     out: list[tuple[str, Asked]] = []
-    for real in (True, False):
+    for real, most in ((True, MOST_CONTROLS), (False, MOST_ASKED)):
+        few = np.sort(chance.choice(numbers, min(most, len(numbers)), replace=False)).tolist()
         for number, one, _ in episodes_of(folder, name, few, real=real):
             fault = str(truth[number]["fault"])
             question = REAL if real else fault

@@ -9,7 +9,7 @@ from teller_core.context.linking import clear, linked
 from teller_core.data.capture import GRAPH_CAPTURE, Capture
 from teller_core.data.linked import Linked, Met, StepSpans
 from teller_core.data.steps import Steps, StepWork
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Mask, take
+from teller_core.data.table import UNKNOWN, Int32, Int64, Mask, take
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import Tree
 from teller_core.judge.replay import Network, network
@@ -61,7 +61,7 @@ def pieces(capture: Capture) -> list[Piece]:
     """At most MOST_PIECES of ``capture``, which must be :func:`ready`, in the order of their steps."""
     work = capture.work
     size = np.where(work.row >= 0, work.row_stop - work.row, 0)
-    total = np.bincount(work.step, weights=size, minlength=len(capture.steps.engine))
+    total = np.bincount(work.step, weights=size, minlength=len(capture.steps.engine)).astype(np.int64)
     seen = np.flatnonzero((total >= LEAST_SPANS) & (total <= MOST_ROWS))
     if len(seen) > 2 * OPENING:
         seen = seen[OPENING:]
@@ -72,13 +72,13 @@ def pieces(capture: Capture) -> list[Piece]:
     return [piece(capture, groups[int(at)]) for at in chosen]
 
 
-def _in_a_row(seen: Int64, rows: Float64) -> list[list[int]]:
+def _in_a_row(seen: Int64, rows: Int64) -> list[list[int]]:
     """The steps ``seen``, those that follow one another together as far as they are small enough. ``rows`` of each step."""
     groups: list[list[int]] = []
     for step in map(int, seen):
         last = groups[-1] if groups else []
         near = bool(last) and step == last[-1] + 1 and len(last) < MOST_STEPS
-        if near and float(rows[last].sum() + rows[step]) <= MOST_ROWS:
+        if near and int(rows[last].sum() + rows[step]) <= MOST_ROWS:
             last.append(step)
         else:
             groups.append([step])
