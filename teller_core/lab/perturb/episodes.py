@@ -3,6 +3,7 @@
 What a strike cost is known to the nanosecond: each struck run is also replayed without it, with the very same durations.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -89,7 +90,7 @@ def made(
     target = fault.choose(ready.given, chance)
     if target is None:
         return None
-    factor = float(np.exp(chance.uniform(np.log(LEAST), np.log(MOST))))
+    factor = math.exp(float(chance.uniform(math.log(LEAST), math.log(MOST))))
     struck, touched = _struck(piece, chance, once=fault.once, none=name == NOTHING)
     center = drawn(piece, ready.alike, spread, chance)
     runs: list[Run] = []
