@@ -40,7 +40,7 @@ def evaluate_replayed(wanted: str, folder: Path, packed: Path, progress: Progres
     """
     load()
     methods = list(METHODS.values()) if wanted == ALL else [method(wanted)]
-    sides, into = sides_of(folder, progress), folder / RESULTS
+    sides, into = sides_of(folder, progress, training=any(one.learns for one in methods)), folder / RESULTS
     into.mkdir(exist_ok=True)
     texts: list[str] = []
     for one in methods:
@@ -53,10 +53,11 @@ def evaluate_replayed(wanted: str, folder: Path, packed: Path, progress: Progres
     return texts
 
 
-def sides_of(folder: Path, progress: Progress) -> Sides:
-    """MOST_JUDGED episodes by side, without those that carry no headline."""
+def sides_of(folder: Path, progress: Progress, *, training: bool = True) -> Sides:
+    """MOST_JUDGED episodes by side, without those that carry no headline; without the ``training`` side where nobody learns."""
     plan = planned(folder)
-    several = side_by_side([partial(_some, folder, plan, name, progress) for name in plan.episodes], cores())
+    names = [name for name in plan.episodes if training or plan.sides[name] == TEST]
+    several = side_by_side([partial(_some, folder, plan, name, progress) for name in names], cores())
     episodes = [episode for mine in several for episode in mine]
     by_side = {side: [one for one in episodes if one.about["side"] == side] for side in (TRAIN, TEST)}
     return Sides(by_side[TRAIN], by_side[TEST])
