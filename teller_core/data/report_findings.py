@@ -42,6 +42,7 @@ class Finding(Model):
     operator: str | None
     layer: str
     confidence: float
+    cost_ms: float | None = Field(default=None, description="what it cost in all; null where that has no length")
     saving_ms: float | None
     saving_low_ms: float | None
     saving_high_ms: float | None

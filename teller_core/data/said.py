@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
 from teller_core.data.report import Metric, Part, WhyReport
+from teller_core.data.report_findings import Finding
 
 METRICS: dict[Metric, str] = {
     "e2e": "from end to end",
@@ -59,6 +60,14 @@ def band(confidence: float) -> Band:
 def capital(text: str) -> str:
     """``text`` as a sentence begins."""
     return text[:1].upper() + text[1:]
+
+
+def cost_of(finding: Finding) -> float | None:
+    """ms that the finding's cause cost in all, None where nothing tells: it is more than its first fact where it cost twice."""
+    if finding.cost_ms is not None:
+        return finding.cost_ms
+    first = finding.evidence[0] if finding.evidence else None
+    return first.value if first is not None and first.unit == "ms" else None
 
 
 def mostly(phases: Sequence[Part]) -> tuple[str, bool] | None:

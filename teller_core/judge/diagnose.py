@@ -221,6 +221,7 @@ def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: _Saved) -> F
         operator=clue.operator,
         layer=clue.layer,
         confidence=_sure(view, clue, clues),
+        cost_ms=ms(clue.ns),
         saving_ms=saved.middle,
         saving_low_ms=saved.low,
         saving_high_ms=saved.high,

@@ -8,7 +8,19 @@ from collections.abc import Iterator
 
 from teller_core.data.causes import cause
 from teller_core.data.report import EvidenceItem, Finding, WhyReport
-from teller_core.data.said import COUNTED, HEDGES, METRICS, PHASES, PLAIN_NAME, TIERS, band, capital, mostly, number
+from teller_core.data.said import (
+    COUNTED,
+    HEDGES,
+    METRICS,
+    PHASES,
+    PLAIN_NAME,
+    TIERS,
+    band,
+    capital,
+    cost_of,
+    mostly,
+    number,
+)
 from teller_core.data.said import unsupported as unsupported_in
 
 MOST_CHECKS = 4
@@ -64,7 +76,7 @@ def _what(report: WhyReport) -> str:
 
 
 def _why(finding: Finding) -> str:
-    spent, *rest = finding.evidence
+    rest = finding.evidence[1:]
     where: list[str] = []
     if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
         where.append(f"in the operator `{finding.operator}`")
@@ -73,7 +85,7 @@ def _why(finding: Finding) -> str:
     if finding.rank is not None:
         where.append(f"on rank {finding.rank}")
     details = [_detail(item) for item in rest if item.value is not None and item.name]
-    about = ", ".join([f"{_named(finding)}: {_measured(spent)}", *where])
+    about = ", ".join([f"{_named(finding)}: {_measured(finding)}", *where])
     return f"{about} ({'; '.join(details[:3])})." if details else f"{about}."
 
 
@@ -83,8 +95,11 @@ def _named(finding: Finding) -> str:
     return capital(f"{HEDGES[band(finding.confidence)]}{about.plain} ({about.called})")
 
 
-def _measured(item: EvidenceItem) -> str:
-    return f"{item.name}, {number(item.value or 0)} {item.unit}"
+def _measured(finding: Finding) -> str:
+    """What it cost, and the first fact where that is only a part of it."""
+    item, cost = finding.evidence[0], cost_of(finding)
+    first = f"{item.name}, {number(item.value or 0)} {item.unit}"
+    return first if cost is None or cost == item.value else f"{number(cost)} ms in all; {first}"
 
 
 def _detail(item: EvidenceItem) -> str:
@@ -112,9 +127,7 @@ def _not(finding: Finding) -> list[str]:
 def _beside(others: list[Finding]) -> list[str]:
     if not others:
         return []
-    return [
-        f"Beside it: {'; '.join(f'{cause(one.cause).called} ({_measured(one.evidence[0])})' for one in others[:2])}."
-    ]
+    return [f"Beside it: {'; '.join(f'{cause(one.cause).called} ({_measured(one)})' for one in others[:2])}."]
 
 
 def _reason(report: WhyReport) -> str:

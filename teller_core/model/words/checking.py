@@ -5,7 +5,7 @@ It knows nothing of the grammar: what it is given may come from anywhere.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -45,6 +45,8 @@ SHARE: Mapping[str, re.Pattern[str]] = {
     "half_of_it": re.compile(r"\bhalf of (?:its|the) time\b(?! (?:went|was))", re.I),
     "some_of_it": re.compile(r"\bsmaller part of (?:its|the) time\b(?! (?:went|was))", re.I),
 }
+LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+"""A text keeps its length, which lower() does not grant."""
 SHINGLE = 4
 """Words in a row that are taken for a quotation."""
 
@@ -64,13 +66,17 @@ class Checked:
 
 @dataclass(frozen=True)
 class _Answer:
+    """``own``: texts of this answer alone; ``literals``: those, and what causes are called in plain words; ``known``: those, and
+    the facts; ``unquoted``: all of them without what is quoted in them. Lower case, longest first.
+    """
+
     report: WhyReport
     numbers: frozenset[str]
     names: frozenset[str]
-    literals: tuple[str, ...]
     own: tuple[str, ...]
-    """The literals that are this answer's, without what causes are called in."""
-    clauses: tuple[str, ...]
+    literals: tuple[str, ...]
+    known: tuple[str, ...]
+    unquoted: tuple[str, ...]
     facts: tuple[EvidenceItem, ...]
 
 
@@ -95,23 +101,37 @@ def _answer(report: WhyReport) -> _Answer:
     facts = [item for finding in report.findings for item in finding.evidence]
     clauses = [said for item in facts if (said := clause(item)) is not None]
     numbers |= {found for said in clauses for found in NUMBER.findall(QUOTED.sub(" ", said))}
-    literals = [report.reason, *report.next_checks]
+    clauses += [item.name for item in facts if item.name and item.kind != "span" and clause(item) is not None]
+    own = [report.reason.rstrip("."), *(check.rstrip(".") for check in report.next_checks)]
     for finding in report.findings:
         about = causes().get(finding.cause)
-        literals += [finding.fix, *(line.partition(": ")[2] for line in finding.against)]
-        literals += [about.fix, about.next_check] if about else []
-    whole = {text.rstrip(".") for text in literals if text.rstrip(".")}
-    plain = [cause.plain for cause in causes().values()]
+        own += [finding.fix.rstrip("."), *(line.partition(": ")[2] for line in finding.against)]
+        own += [about.fix.rstrip("."), about.next_check.rstrip(".")] if about else []
+    literals = [*own, *(cause.plain for cause in causes().values())]
     return _Answer(
-        report, frozenset(numbers), frozenset(names), (*plain, *whole), tuple(whole), tuple(clauses), tuple(facts)
+        report=report,
+        numbers=frozenset(numbers),
+        names=frozenset(names),
+        own=_lowered(own),
+        literals=_lowered(literals),
+        known=_lowered([*literals, *clauses]),
+        unquoted=_lowered(QUOTED.sub(" ", text) for text in [*literals, *clauses]),
+        facts=tuple(facts),
     )
 
 
-def _without(sentence: str, literals: Sequence[str]) -> str:
-    """What is left of a sentence without texts that are the project's own."""
-    for literal in sorted(literals, key=len, reverse=True):
-        sentence = re.sub(re.escape(literal), " ", sentence, flags=re.IGNORECASE)
+def _without(sentence: str, texts: Sequence[str]) -> str:
+    """What is left of a sentence without ``texts``, which are lower case, longest first."""
+    low = sentence.translate(LOWER)
+    for text in texts:
+        while (at := low.find(text)) >= 0:
+            sentence = f"{sentence[:at]} {sentence[at + len(text) :]}"
+            low = sentence.translate(LOWER)
     return sentence
+
+
+def _lowered(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({text.translate(LOWER) for text in texts if text.strip()}, key=len, reverse=True))
 
 
 def _numbers_stand(sentence: str, answer: _Answer) -> bool:
@@ -141,7 +161,7 @@ def _hedges_fit(sentence: str, answer: _Answer) -> bool:
     if not answer.report.findings:
         return True
     sure = band(answer.report.findings[0].confidence)
-    left = _without(sentence, (*answer.literals, *answer.clauses))
+    left = _without(sentence, answer.known)
     used = {name for name, pattern in HEDGED.items() if pattern.search(left)}
     bare = not (AGAINST.search(left) or BESIDE.search(left)) and bool(set(_mentioned(_without(sentence, answer.own))))
     return used <= {sure} and not (bare and sure != "sure" and not used)
@@ -157,7 +177,7 @@ def _comparisons_hold(sentence: str, answer: _Answer) -> bool:
             for value, normal in _pairs(answer)
         ):
             return False
-    left = _without(unquoted, [QUOTED.sub(" ", text) for text in (*answer.clauses, *answer.literals)])
+    left = _without(unquoted, answer.unquoted)
     for pattern in (COMPARED, *SHARE.values()):
         left = pattern.sub(" ", left)
     found = set(NUMBER.findall(unquoted))
@@ -184,7 +204,7 @@ def _verdict_stands(sentence: str, answer: _Answer) -> bool:
 
 
 def _quotes_nothing(sentence: str, answer: _Answer) -> bool:
-    words = _words(_without(sentence, (*answer.literals, *answer.clauses)))
+    words = _words(_without(sentence, answer.known))
     said = {tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
     for item in answer.facts:
         text = _words(item.untrusted_text or "")
@@ -199,9 +219,10 @@ def _words(text: str) -> list[str]:
 
 def _mentioned(sentence: str) -> Iterator[str]:
     """The causes that a sentence names, in any of the ways in which they are called."""
+    low = sentence.translate(LOWER)
     for text, key, pattern in _ways():
-        if text.lower() in sentence.lower() and pattern.search(sentence):
-            sentence = pattern.sub(" ", sentence)
+        if text in low and pattern.search(low):
+            low = pattern.sub(" ", low)
             yield key
 
 
@@ -209,7 +230,7 @@ def _mentioned(sentence: str) -> Iterator[str]:
 def _ways() -> list[tuple[str, str, re.Pattern[str]]]:
     """Longest first: some are part of others."""
     ways = [
-        (text, key, re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE))
+        (text.translate(LOWER), key, re.compile(rf"(?<!\w){re.escape(text.translate(LOWER))}(?!\w)"))
         for key, cause in causes().items()
         for text in (cause.called, cause.plain, cause.title, key)
     ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from teller_core.data.causes import causes
 from teller_core.data.report import WhyReport
-from teller_core.data.said import HEDGES, TIERS, capital, number
+from teller_core.data.said import HEDGES, TIERS, capital, cost_of, number
 from teller_core.model.words.matter import slots
 
 OTHERWISE = {
@@ -28,7 +28,7 @@ def told(text: str, report: WhyReport) -> Mapping[str, bool]:
         wanted["where"] = any(
             f"{place} " in f"{low} ".replace(".", " ").replace(",", " ").replace("`", " ") for place in where
         )
-    cost = first.evidence[0].value if first and first.evidence else report.value_ms
+    cost = cost_of(first) if first else report.value_ms
     if cost is not None:
         wanted["how_much"] = number(cost) in text
     hedges = [hedge.strip(" ,").lower() for hedge in HEDGES.values() if hedge]

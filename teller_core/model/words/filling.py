@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from teller_core.data.causes import cause
 from teller_core.data.report import WhyReport
-from teller_core.data.said import capital
+from teller_core.data.said import capital, cost_of, number
 from teller_core.model.words.grammar import END, SLOT, grammar
 from teller_core.model.words.lexicon import amount, clause
-from teller_core.model.words.matter import Fact, Matter, slots
+from teller_core.model.words.matter import FIRST, WHOLE, Fact, Matter, slots
 
 STOP = ". "
 """How the last word of a sentence ends."""
@@ -36,35 +36,40 @@ class Spoken:
 
     @property
     def facts(self) -> tuple[int, ...]:
-        """The facts cited, in their order."""
-        return tuple(fact for claim in self.claims for fact in claim.facts)
+        """The facts cited, each once, in their order."""
+        return tuple(dict.fromkeys(fact for claim in self.claims for fact in claim.facts))
 
 
 def filled(actions: Iterable[int], matter: Matter, report: WhyReport) -> Spoken:
     """The text of ``actions``, which the grammar allows of ``matter``. Raises ValueError where a slot has nothing to fill it."""
     words, given = grammar().words, slots(report)
     claims: list[Claim] = []
-    text, cited = "", list[int]()
+    text, cited, last = "", list[int](), None
     for action in map(int, actions):
         if action == END:
             break
         if action >= len(words):
-            cited.append(action - len(words))
-            text += _fact(matter, cited[-1])
+            last = action - len(words)
+            cited.append(last)
+            text += _fact(matter, last, report)
         else:
-            text += _word(words[action], given, matter.facts[cited[-1]] if cited else None)
+            cited += [at for at, kinds in enumerate(matter.kinds) if FIRST in kinds and "{cost}" in words[action]]
+            text += _word(words[action], given, None if last is None else matter.facts[last])
         if text.endswith(STOP):
             claims.append(Claim(capital(text.strip()), tuple(cited)))
-            text, cited = "", []
+            text, cited, last = "", [], None
     return Spoken(tuple(claims))
 
 
-def _fact(matter: Matter, at: int) -> str:
+def _fact(matter: Matter, at: int, report: WhyReport) -> str:
     fact = matter.facts[at]
+    if "beside" in matter.kinds[at]:
+        costs = [cost_of(finding) for finding in report.findings if finding.cause == fact.cause]
+        return f"{cause(fact.cause).called} ({number(next(each for each in costs if each is not None))} ms)"
     said = clause(fact.item)
-    if said is None or not matter.kinds[at]:
+    if said is None or not matter.kinds[at] - {FIRST, WHOLE}:
         raise ValueError("a fact is cited that may not be said")
-    return f"{cause(fact.cause).called} ({said})" if "beside" in matter.kinds[at] else said
+    return said
 
 
 def _word(word: str, given: dict[str, str], last: Fact | None) -> str:

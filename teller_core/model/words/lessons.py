@@ -7,7 +7,7 @@ import numpy as np
 from teller_core.data.report import EvidenceItem, Verdict
 from teller_core.data.said import PLAIN_NAME
 from teller_core.data.sheets import Kind, Sheets
-from teller_core.data.table import Int32
+from teller_core.data.table import UNKNOWN, Int32
 from teller_core.model.words.lexicon import SIMILAR
 from teller_core.model.words.matter import MOST_OTHERS, Fact, of_truth, share_word
 from teller_core.model.words.teaching import taught
@@ -52,7 +52,9 @@ def lesson(
     also |= _places(sheets, mine)
     sure = max((float(sheets.facts.sure[at]) for at in mine), default=UNSURE)
     others = _others(facts, key) if rng.random() < 0.8 else []
-    matter = of_truth(verdict, key, facts, confidence=sure * rng.uniform(*LOWERED), also=also, others=others)
+    confidence, cost = sure * rng.uniform(*LOWERED), _cost(sheets, sheet, mine)
+    also |= {"cost"} if cost is not None else set()
+    matter = of_truth(verdict, key, facts, confidence=confidence, also=also, others=others, cost=cost)
     return taught(matter, rng)
 
 
@@ -91,5 +93,14 @@ def _places(sheets: Sheets, mine: Sequence[int]) -> set[str]:
     return found | ({"similar"} if any(table.scope[at] == SIMILAR for at in mine) else set())
 
 
+def _cost(sheets: Sheets, sheet: int, mine: Sequence[int]) -> float | None:
+    """ms that the cause cost in all, by its share; None where nothing speaks for it or the stretch is not known."""
+    if not mine or int(sheets.span[sheet]) == UNKNOWN:
+        return None
+    return float(sheets.facts.share[mine[0]]) * int(sheets.span[sheet]) / 1e6
+
+
 def _others(facts: Sequence[Fact], key: str) -> list[str]:
-    return list(dict.fromkeys(fact.cause for fact in facts if fact.cause != key))[:MOST_OTHERS]
+    firsts = {fact.cause: fact.item for fact in reversed(facts) if fact.cause != key}
+    timed = [fact.cause for fact in facts if fact.cause in firsts and firsts[fact.cause].unit == "ms"]
+    return list(dict.fromkeys(timed))[:MOST_OTHERS]

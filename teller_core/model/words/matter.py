@@ -5,16 +5,20 @@ from dataclasses import dataclass
 
 from teller_core.data.causes import cause, causes
 from teller_core.data.report import EvidenceItem, Finding, Verdict, WhyReport
-from teller_core.data.said import METRICS, PHASES, PLAIN_NAME, TIERS, band, mostly, number
+from teller_core.data.said import METRICS, PHASES, PLAIN_NAME, TIERS, band, cost_of, mostly, number
 from teller_core.model.words.lexicon import SIMILAR, clause, sayable
 
 MOST_OTHERS = 2
 """Findings beside the first whose cost is told."""
+FIRST, WHOLE = "first", "whole"
+"""Kinds that no word asks for: the first fact of the cause, and one that is what it cost and nothing else."""
+NEAR = 0.02
+"""Two costs that differ by less are one, rounded."""
 MANY, DOUBLE, MORE, SAME = 10.0, 2.0, 1.05, 0.95
 """A value of at least so many times what is usual is told to be more than that, above MORE more, from SAME on about the same."""
 SHARES = {"most_of_it": 0.6, "half_of_it": 0.4, "some_of_it": 0.0}
 """From which share of the request's time on a cost is told to be so much of it."""
-WHOLE = ("e2e", "slo", "ttft", "itl_max")
+STRETCHES = ("e2e", "slo", "ttft", "itl_max")
 """Metrics that measure one stretch of time, of which a cost can be a share."""
 ENDS = ("e2e", "slo")
 """Metrics of which a saving is that the request ends sooner."""
@@ -45,8 +49,10 @@ def of_report(report: WhyReport, facts: Sequence[Fact] | None = None) -> Matter:
     own = has if facts is None else _in_report(facts, has)
     flags = {report.verdict, *slots(report), *_holds(report)}
     key = report.findings[0].cause if report.findings else ""
-    others = [finding.cause for finding in report.findings[1 : 1 + MOST_OTHERS]]
-    return _matter(flags, own, key, others, [fact in has for fact in own])
+    costs = {finding.cause: cost_of(finding) for finding in report.findings[1 : 1 + MOST_OTHERS]}
+    others = [other for other, cost in costs.items() if cost is not None and sayable(cost)]
+    cost = cost_of(report.findings[0]) if report.findings else None
+    return _matter(flags, own, key, others, there=[fact in has for fact in own], cost=cost)
 
 
 def of_truth(
@@ -57,16 +63,17 @@ def of_truth(
     confidence: float,
     also: Collection[str] = (),
     others: Sequence[str] = (),
+    cost: float | None = None,
 ) -> Matter:
     """What may be said where the truth is known and no report is there: the cause is ``key``. ``also``: slots and flags that the
-    answer has beside those that every one has; ``others``: causes that are told beside it.
+    answer has beside those that every one has; ``others``: causes that are told beside it; ``cost``: ms that it took.
     """
     flags = {verdict, "request", "asked", "rests", *also}
     if verdict == "cause":
         flags |= {"called", "plain", "confidence", "fix", "next", band(confidence)}
     if verdict == "could_not_tell":
         flags.add("reason")
-    return _matter(flags, facts, key, others, [True] * len(facts))
+    return _matter(flags, facts, key, others, there=[True] * len(facts), cost=cost)
 
 
 def slots(report: WhyReport) -> dict[str, str]:
@@ -105,6 +112,9 @@ def _of_finding(finding: Finding, *, ends: bool) -> dict[str, str]:
     found |= {name: number(value) for name, value in numbers.items() if value is not None and sayable(value)}
     if finding.operator and PLAIN_NAME.fullmatch(finding.operator):
         found["operator"] = finding.operator
+    cost = cost_of(finding)
+    if cost is not None and sayable(cost):
+        found["cost"] = f"{number(cost)} ms"
     savings = {"saving": finding.saving_ms, "saving_low": finding.saving_low_ms, "saving_high": finding.saving_high_ms}
     if ends and finding.saving_ms:
         found |= {name: f"{number(each)} ms" for name, each in savings.items() if each is not None and sayable(each)}
@@ -135,10 +145,10 @@ def _holds(report: WhyReport) -> set[str]:
 
 def share_of(report: WhyReport) -> set[str]:
     """How large a part of the time asked for the first cause took, as one of SHARES; empty where that cannot be said."""
-    spent = report.findings[0].evidence[0] if report.findings[0].evidence else None
-    if spent is None or spent.value is None or spent.unit != "ms" or report.metric not in WHOLE or not report.value_ms:
+    cost = cost_of(report.findings[0])
+    if cost is None or report.metric not in STRETCHES or not report.value_ms:
         return set()
-    return share_word(spent.value / report.value_ms)
+    return share_word(cost / report.value_ms)
 
 
 def share_word(share: float) -> set[str]:
@@ -163,29 +173,36 @@ def _alike(one: Fact, other: Fact) -> bool:
     return one.cause == other.cause and all(getattr(one.item, name) == getattr(other.item, name) for name in names)
 
 
-def _matter(flags: set[str], facts: Sequence[Fact], key: str, others: Sequence[str], there: Sequence[bool]) -> Matter:
+def _matter(
+    flags: set[str],
+    facts: Sequence[Fact],
+    key: str,
+    others: Sequence[str],
+    *,
+    there: Sequence[bool],
+    cost: float | None,
+) -> Matter:
     kinds: list[frozenset[str]] = []
     begun: set[str] = set()
     for fact, known in zip(facts, there, strict=True):
-        first = fact.cause not in begun
-        begun.add(fact.cause)
-        sayable_one = known and clause(fact.item) is not None
-        kinds.append(_kinds(fact, key, others, first=first) if sayable_one else frozenset())
-    for kind in frozenset[str]().union(*kinds):
-        if kind.startswith("cost"):
-            flags.add("costs" if kind == "cost" else kind)
+        kinds.append(_kinds(fact, key, others, first=fact.cause not in begun, cost=cost) if known else frozenset())
+        begun |= {fact.cause} if known else set()
     return Matter(frozenset(flags), tuple(facts), tuple(kinds))
 
 
-def _kinds(fact: Fact, key: str, others: Sequence[str], *, first: bool) -> frozenset[str]:
-    """``first``: it is the first fact of its cause, which tells what that cost."""
+def _kinds(fact: Fact, key: str, others: Sequence[str], *, first: bool, cost: float | None) -> frozenset[str]:
+    """``first``: it is the first fact of its cause, which says what that cost, or a part of it."""
     item = fact.item
     if fact.cause != key:
-        return frozenset({"beside"}) if first and fact.cause in others and item.value is not None else frozenset()
-    compared = _compared(item)
-    if first and item.value is not None:
-        return frozenset({"cost", *(f"cost_{word}" for word in compared)})
-    return compared or frozenset({"told"})
+        return frozenset({"beside"}) if first and fact.cause in others else frozenset()
+    told = set(_compared(item) or {"told"}) if clause(item) is not None else set[str]()
+    if first:
+        told.add(FIRST)
+        whole = (
+            item.unit == "ms" and item.value is not None and cost is not None and abs(item.value - cost) <= NEAR * cost
+        )
+        told |= {WHOLE} if whole else set()
+    return frozenset(told)
 
 
 def _compared(item: EvidenceItem) -> frozenset[str]:

@@ -32,5 +32,5 @@ def said(
     actions = taught(matter) if score is None else decoded(matter, score)
     claims = filled(actions, matter, report).claims
     found = checked([claim.text for claim in claims], report)
-    cited = tuple(fact for claim in claims if claim.text in found.kept for fact in claim.facts)
+    cited = tuple(dict.fromkeys(fact for claim in claims if claim.text in found.kept for fact in claim.facts))
     return Said(found.text, cited, found.dropped)

@@ -12,11 +12,11 @@ import numpy as np
 from teller_core.data.table import Float32, Int32, Mask
 from teller_core.model.words.automaton import Prefix, after, allowed, begin
 from teller_core.model.words.grammar import END, grammar
-from teller_core.model.words.lexicon import SIMILAR
-from teller_core.model.words.matter import Matter
+from teller_core.model.words.lexicon import SIMILAR, clause
+from teller_core.model.words.matter import FIRST, WHOLE, Matter
 
-MOST_DETAILS = 3
-"""Facts that are cited beside the cost: more than people keep in mind."""
+MOST_DETAILS = 2
+"""Facts that are told beside the cost: more than people keep in mind."""
 LEAST_WORTH = 0.35
 """A fact below this tells nothing that the others do not."""
 DOUBLINGS = 4.0
@@ -33,8 +33,10 @@ WORTH = {
 }
 """Of a fact without anything usual beside it: what somebody wrote down or decided before what was counted."""
 NEAR = {"this_request": 0.2, "its_steps": 0.15, SIMILAR: -0.1, "capture": -0.1}
-LEFT_OUT = frozenset({"over", "unlike", "beside", "mostly", "compared", "share", "saved"})
+LEFT_OUT = frozenset({"over", "unlike", "beside", "mostly", "share", "saved"})
 """Rules whose words some answers go without: what they tell is good to know and not asked for."""
+SECOND = "{against_2}"
+"""A second look-alike is one too many, mostly."""
 RARELY, OFTEN, NOISE = 0.15, 0.5, 0.08
 """How often one of them is left out, how often the plain alternative is taken, and by how much worths are blurred."""
 
@@ -70,6 +72,8 @@ def _choice(prefix: Prefix, mask: Mask, worth: Sequence[float], rng: np.random.G
     telling = [word for word in words if any(map(str.isalpha, rules.words[word]))]
     if not _worthy(prefix, worth):
         telling = [word for word in telling if rules.rules[rules.places[word]] != "seen"] or telling
+    if len(telling) < len(words) and (rng is None or rng.random() < OFTEN):
+        telling = [word for word in telling if SECOND not in rules.words[word]]
     if telling:
         return _word(telling, len(telling) < len(words), rng)
     if facts:
@@ -96,19 +100,22 @@ def _word(telling: Sequence[int], others: bool, rng: np.random.Generator | None)
 def _worthy(prefix: Prefix, worth: Sequence[float]) -> bool:
     """Whether a fact of the cause is left that should be told."""
     kinds = prefix.matter.kinds
-    own = [at for at, each in enumerate(kinds) if each - {"beside"} and "cost" not in each]
+    own = [at for at, each in enumerate(kinds) if each - {"beside", FIRST, WHOLE}]
     told = len(prefix.used & set(own))
     return told < MOST_DETAILS and any(worth[at] >= LEAST_WORTH for at in own if at not in prefix.used)
 
 
 def _worth(matter: Matter, at: int) -> float:
-    """How much a fact tells: by how far it is from the usual, how directly it was seen and how near to the request."""
+    """How much a fact tells: by how far it is from the usual, how directly it was seen and how near to the request; nothing
+    where it is what the cause cost, which is told already.
+    """
     item = matter.facts[at].item
-    if not matter.kinds[at]:
+    if clause(item) is None or WHOLE in matter.kinds[at]:
         return 0.0
+    first = 0.3 if FIRST in matter.kinds[at] else 0.0
     near = NEAR.get(item.scope, 0.0)
     if item.value is not None and item.normal is not None:
         apart = abs(math.log2((item.value + 1e-3) / (item.normal + 1e-3)))
-        return 0.3 + 0.7 * min(apart / DOUBLINGS, 1.0) + near
+        return 0.3 + 0.7 * min(apart / DOUBLINGS, 1.0) + near + first
     nothing = 0.5 if item.value == 0 else 0.0
-    return WORTH.get(item.kind, 0.4) + near - nothing
+    return WORTH.get(item.kind, 0.4) + near + first - nothing

@@ -125,6 +125,8 @@ def findings(draw: some.DrawFn) -> Finding:
         step=draw(some.one_of(some.none(), some.integers(0, 500))),
         rank=draw(some.one_of(some.none(), some.integers(0, 63))),
         operator=draw(operators),
+        cost_ms=draw(some.one_of(some.none(), numbers)),
+        saving_ms=draw(some.one_of(some.none(), numbers)),
         confidence=draw(some.floats(0, 1).map(lambda value: round(value, 2))),
         against=[f"{other}: its threads waited for a processor no longer than usual" for other in others],
     )

@@ -47,7 +47,13 @@ def sheet(
         line=np.full(many, -1, np.int32),
         horizontal=np.zeros(many, np.uint8),
     )
-    made = replace(no_sheets(1), kind=np.array([kind], np.uint8), facts=table, facts_at=with_rows([many]))
+    made = replace(
+        no_sheets(1),
+        kind=np.array([kind], np.uint8),
+        span=np.array([824_000_000], np.int64),
+        facts=table,
+        facts_at=with_rows([many]),
+    )
     made.check()
     return made
 
@@ -65,7 +71,7 @@ def test_a_lesson_cites_the_facts_of_its_cause_and_is_what_an_answer_may_say(see
     actions = lesson(sheets, 0, "cause", "host.gc_pause", np.random.default_rng(seed))
     assert actions[-1] == END
     cited = [action - len(grammar().words) for action in actions.tolist() if action >= len(grammar().words)]
-    assert 1 in cited and len(set(cited)) == len(cited)
+    assert set(cited) & {1, 2, 3} and len(set(cited)) == len(cited)
     answer = report(
         finding(evidence=EVIDENCE, step=4, against=AGAINST, saving_ms=390.0, saving_low_ms=350.0, saving_high_ms=400.0),
         finding("host.io_stall", OTHER),
@@ -73,7 +79,7 @@ def test_a_lesson_cites_the_facts_of_its_cause_and_is_what_an_answer_may_say(see
         over_load=2.0,
     )
     spoken = filled(actions, of_report(answer, facts_of(sheets, 0)), answer)
-    assert set(spoken.facts) == set(cited)
+    assert set(cited) <= set(spoken.facts) <= set(cited) | {1}
     assert set(checked([claim.text for claim in spoken.claims], answer).dropped) <= {"confidence"}
 
 

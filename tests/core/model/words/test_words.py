@@ -75,7 +75,7 @@ def test_what_is_taught_is_allowed_complete_and_short(answer: WhyReport, seed: i
         assert len(spoken.facts) <= 1 + MOST_DETAILS + 2
         assert len(set(spoken.facts)) == len(spoken.facts)
     wanted = told(filled(taught(matter), matter, answer).text, answer)
-    known = answer.value_ms is not None and any(each.startswith("cost") for kind in matter.kinds for each in kind)
+    known = ("cost" if answer.findings else "took") in matter.flags
     assert [name for name, said in wanted.items() if not said and (known or name != "how_much")] == []
 
 
@@ -96,11 +96,10 @@ def test_the_plain_answer_reads_like_one() -> None:
     matter = of_report(answer)
     assert filled(taught(matter), matter, answer).text == (
         "Request 3 took 812.5 ms from end to end, 2.41 times what its work predicts. Python's garbage collector stopped the"
-        " process (GC pause): collections took 412 ms while it waited, which is about half of its time. It shows most at step"
-        " 17. Seen: the most stretched step took 240 ms (more than twice the usual 31.5 ms); the longest collection took"
-        " 210.4 ms; collections: 3. It does not look like CPU starvation (its threads waited for a processor no longer than"
-        " usual). Confidence 0.9, resting on scheduler records and host counters. To mend it: gc.freeze after warm-up, raise"
-        " thresholds, collect when idle, fix leaks."
+        " process (GC pause), which cost it 412 ms, about half of its time. It shows most at step 17. Seen: the most stretched"
+        " step took 240 ms (more than twice the usual 31.5 ms); the longest collection took 210.4 ms. It does not look like"
+        " CPU starvation (its threads waited for a processor no longer than usual). Confidence 0.9, resting on scheduler"
+        " records and host counters. To mend it: gc.freeze after warm-up, raise thresholds, collect when idle, fix leaks."
     )
 
 
@@ -154,6 +153,24 @@ def test_how_much_of_its_time_a_cost_is_is_told_where_it_is_a_part_of_it(value: 
     assert checked(text, answer).dropped == {}
 
 
+def test_a_cause_that_cost_twice_is_told_with_both_and_what_they_are_together() -> None:
+    evidence = [
+        item("steps stretched while threads waited for a processor", 16.9),
+        item("the front end waited for a processor, or was held back by a quota", 284.7),
+    ]
+    answer = report(finding("host.cpu_starvation", evidence, cost_ms=301.6))
+    text = said(answer).text
+    assert "which cost it 301.6 ms, a smaller part of its time" in text
+    assert "stretched by 16.9 ms" in text and "waited 284.7 ms" in text
+
+
+def test_a_cause_beside_the_first_is_told_with_what_it_cost_in_all() -> None:
+    beside = finding(
+        "host.io_stall", [item("steps and gaps stretched while storage was waited for", 51.0)], cost_ms=60.5
+    )
+    assert "Beside it: I/O stall (60.5 ms)." in said(report(finding(), beside)).text
+
+
 def test_what_its_end_would_save_is_told_of_the_whole_request_alone() -> None:
     saving: dict[str, Any] = {"saving_ms": 390.5, "saving_low_ms": 350.0, "saving_high_ms": 401.0}
     for metric, told_of in (("e2e", True), ("ttft", False)):
@@ -204,6 +221,7 @@ def test_an_answer_in_words_says_which_facts_it_cites_and_what_was_dropped(monke
     answer = report(finding(evidence=[item(), item("the longest collection", 210.4)]))
     whole = said(answer)
     assert (whole.facts, whole.dropped) == ((0, 1), {})
+    assert "collections took" not in whole.text
     monkeypatch.setattr(
         saying, "checked", lambda texts, report: checked([f"{text} 31337" for text in texts[1:2]], report)
     )
@@ -213,7 +231,9 @@ def test_an_answer_in_words_says_which_facts_it_cites_and_what_was_dropped(monke
 def test_what_is_taught_from_truth_is_what_is_said_of_the_answer_that_tells_it() -> None:
     answer = report(finding(step=4), over_work=None)
     facts = [Fact("host.gc_pause", item())]
-    lesson = of_truth("cause", "host.gc_pause", facts, confidence=0.9, also=("took", "step", "half_of_it"))
+    lesson = of_truth(
+        "cause", "host.gc_pause", facts, confidence=0.9, also=("took", "step", "cost", "half_of_it"), cost=412.0
+    )
     assert lesson.flags == of_report(answer).flags
     assert taught(lesson).tolist() == taught(of_report(answer)).tolist()
 
