@@ -273,6 +273,9 @@ def _model(model: Parser, common: Parser) -> None:
         each.add_argument("--minutes", type=number, metavar="M", help=f"of each training at most (default: {minutes})")
         each.add_argument("--backbone", type=path, metavar="FOLDER", help="a causal language model to train around")
     train.add_argument("--seed", type=int, default=0, help="of all that chance decides (default: 0)")
+    train.add_argument(
+        "--unseen", default="", metavar="CAUSE", help="learn nothing of it, to see what is said of it then"
+    )
     card = add("card", "say what a model was made of, and how good it is where that could be checked")
     card.add_argument("file", nargs="?", type=path, metavar="FILE", help="its weights (default: the shipped ones)")
 

@@ -98,7 +98,9 @@ def judged_by(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[
         found[f"{name}: PR-AUC"] = average_precision(sure[own], right)
         found[f"{name}: F1"] = f1(sure[own] >= 0.5, right)
         found[f"{name}: calibration error"] = calibration_error(sure[own], right)
-    return found | _named(scores, inputs, calibration) | _pointed(scores, inputs)
+    return (
+        found | _named(scores, inputs, calibration) | _strange(scores, inputs, calibration) | _pointed(scores, inputs)
+    )
 
 
 def _named(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[str, float]:
@@ -122,6 +124,20 @@ def _named(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[str
         "healthy requests: given a cause": float((every[wanted.cause[judged] == NONE] >= FIRST).mean())
         if (wanted.cause[judged] == NONE).any()
         else np.nan,
+    }
+
+
+def _strange(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[str, float]:
+    """Of requests that something struck that training never saw."""
+    rows = (inputs.wanted.barred >= FIRST) & (inputs.head >= 2)
+    if not rows.any():
+        return {}
+    likely = calibration.causes(scores.cause)[rows]
+    return {
+        "a cause never seen: called abnormal": float(
+            (calibration.abnormal(scores.abnormal, inputs.head)[rows] >= 0.5).mean()
+        ),
+        "a cause never seen: named": float((likely[:, FIRST:].max(axis=1) >= calibration.threshold).mean()),
     }
 
 

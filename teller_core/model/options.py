@@ -81,3 +81,5 @@ class Plan:
     threads: int = 2
     held: float = 0.2
     """Of the lives: kept from training, to choose by."""
+    unseen: str = ""
+    """A cause whose sheets are kept from training, to see what is said of a fault that nobody knows; empty for none."""

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from teller_core.data.causes import cause
 from teller_core.data.sheets import cause_ids
 from teller_core.data.table import Int64
 from teller_core.errors import InputError
 from teller_core.model.batches import held_out, ordered
 from teller_core.model.card import Card, Reads, card_of, text_of
-from teller_core.model.classes import FIRST, NONE, UNTOLD, classes
+from teller_core.model.classes import FIRST, NONE, UNTOLD, class_of, classes
 from teller_core.model.inputs import Inputs, joined, taken
 from teller_core.model.laying import laid, lengths, without_words
-from teller_core.model.masking import masked, told, told_nothing
+from teller_core.model.masking import masked, other_gone, told, told_nothing, unseen
 from teller_core.model.measured import calibrated, judged_by, measured
 from teller_core.model.options import Masks, Parts, Plan, Shape
 from teller_core.model.preparing import lessened, vertical
@@ -91,17 +92,23 @@ class Sides:
 
 
 def sides_of(work: Work) -> Sides:
-    """The lives learned from, and those kept to choose by. Raises InputError where there are fewer than two."""
+    """The lives learned from, and those kept to choose by, in which causes that the former have not are taken for unknown ones.
+
+    Raises InputError where there are fewer than two lives, or no cause to learn.
+    """
     if len(work.lives) < 2:
         raise InputError("The sheets", "they are of fewer than two lives", "Name a folder with those of more")
     lives = sorted(work.lives, key=lambda life: life.name)
     held = held_out([life.name for life in lives], work.plan.held, work.plan.seed)
     apart = [[life for life, out in zip(lives, held, strict=True) if out is which] for which in (False, True)]
     train, kept = (joined([_read(life, work) for life in some]) for some in apart)
+    if work.plan.unseen:
+        train = taken(train, np.flatnonzero(train.wanted.cause != class_of(cause(work.plan.unseen).id)))
     wanted = train.wanted.cause
     count = np.bincount(wanted[wanted >= 0], minlength=classes())
     if not count[FIRST:].any() or not len(kept):
         raise InputError("The sheets", "none of those to learn from has a known cause", "Name a folder with more lives")
+    kept = unseen(kept, (kept.wanted.cause >= FIRST) & (count[kept.wanted.cause] == 0))
     chance = np.random.default_rng(work.plan.seed)
     kept = without_words(some(kept, MOST_HELD, chance), np.zeros(min(len(kept), MOST_HELD), dtype=np.bool_))
     glance = some(kept, MOST_LOOKED_AT, chance)
@@ -274,16 +281,18 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
 
 
 def _deleted(network: "Network", held: Inputs, calibration: Any) -> Mapping[str, float]:
-    """What deleting the evidence of the true cause does to the confidence in it."""
+    """What deleting the evidence of the true cause does to the confidence in it, and what deleting something else does."""
     rows = np.flatnonzero(told(held) & (held.head >= 2))
     if not len(rows):
         return {}
     whole = taken(held, rows)
-    bare = told_nothing(whole, np.ones(len(rows), dtype=np.bool_))
+    every = np.ones(len(rows), dtype=np.bool_)
+    shown = (whole, told_nothing(whole, every), other_gone(whole, every, np.random.default_rng(0)))
     at = np.arange(len(rows)), whole.wanted.cause
-    before, after = (calibration.causes(measured(network, each).cause)[at] for each in (whole, bare))
+    before, after, other = (calibration.causes(measured(network, each).cause)[at] for each in shown)
     return {
         "evidence deleted: less sure by .10, or not named": float(
             ((before - after > 0.10) | (after < calibration.threshold)).mean()
-        )
+        ),
+        "other evidence deleted: less sure by .10": float((before - other > 0.10).mean()),
     }

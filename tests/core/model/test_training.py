@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from teller_core.data.sheets import Sheets, cause_ids, layout_hash
-from teller_core.errors import FormatError, InputError
+from teller_core.errors import FormatError, InputError, UnknownName
 from teller_core.model.classes import FIRST
 from teller_core.model.judging import judged, load
 from teller_core.model.options import Parts, Plan, Shape
@@ -199,3 +199,17 @@ def test_a_network_that_reads_less_says_nothing_of_what_it_does_not_read(tmp_pat
 def test_pointers_learn_whom_to_blame(folder: Path) -> None:
     card = load(folder / WEIGHTS, threads=1).card
     assert card.scores["operator: AC@1"] > 0.6 and card.scores["rank: AC@1"] > 0.6
+
+
+def test_what_training_never_saw_is_judged_apart_and_never_named_by_its_name(tmp_path: Path) -> None:
+    key = CAUSES[0]
+    card = train(replace(WORK, plan=replace(QUICK, updates=30, unseen=key)), tmp_path, lambda text: None)
+    assert card.seen[key] == 0 and all(card.seen[other] for other in CAUSES[1:])
+    assert card.scores["a cause never seen: called abnormal"] > 0.5
+    assert 0.0 <= card.scores["a cause never seen: named"] <= 1.0
+    assert card.scores["cause of a struck request: top-1"] > 0.5
+
+
+def test_a_cause_that_nobody_knows_cannot_be_kept_from_training(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName):
+        train(replace(WORK, plan=replace(QUICK, unseen="host.bad_luck")), tmp_path, lambda text: None)
