@@ -101,7 +101,7 @@ def sides_of(work: Work) -> Sides:
     lives = sorted(work.lives, key=lambda life: life.name)
     held = held_out([life.name for life in lives], work.plan.held, work.plan.seed)
     apart = [[life for life, out in zip(lives, held, strict=True) if out is which] for which in (False, True)]
-    train, kept = (joined([_read(life, work) for life in some]) for some in apart)
+    train, kept = (joined([_read(life, work) for life in several]) for several in apart)
     if work.plan.unseen:
         train = taken(train, np.flatnonzero(train.wanted.cause != class_of(cause(work.plan.unseen).id)))
     wanted = train.wanted.cause
