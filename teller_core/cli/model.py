@@ -29,7 +29,10 @@ def _train(given: argparse.Namespace) -> int:
     from teller_core.model.training import train
 
     asked = {"updates": given.updates, "minutes": given.minutes}
-    plan = replace(Plan(seed=given.seed, unseen=given.unseen), **{name: value for name, value in asked.items() if value is not None})
+    plan = replace(
+        Plan(seed=given.seed, unseen=given.unseen),
+        **{name: value for name, value in asked.items() if value is not None},
+    )
     _show(train(_work(given, plan), given.to, _tell))
     return 0
 

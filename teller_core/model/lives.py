@@ -107,7 +107,7 @@ def lessons(taught: Taught, cause: Int32, chance: np.random.Generator | None) ->
     rows: Int64 = np.sort(chance.permutation(may)[:MOST_LESSONS])
     said: list[Int32] = []
     for row in rows.tolist():
-        key: str = taught.cause[row] if cause[row] >= FIRST else ""
+        key = taught.cause[int(row)] if cause[row] >= FIRST else ""
         verdict: Verdict = "cause" if key else CALM[int(chance.integers(len(CALM)))]
         words = lesson(taught.sheets, row, verdict, key, chance)
         said.append(words)
