@@ -122,7 +122,7 @@ def some(label: Int8, profiled: "np.ndarray[Any, np.dtype[np.bool_]]", most: int
     room = max(min(len(struck), most // (1 + OTHERS)), 0)
     picked = [
         _pick(struck, profiled, room, chance),
-        _pick(others, profiled, min(most - room, max(OTHERS * room, most // 4)), chance),
+        _pick(others, profiled, min(most - room, max(OTHERS * room, -(-most // 4))), chance),
     ]
     return np.sort(np.concatenate(picked))
 

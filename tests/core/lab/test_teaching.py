@@ -115,7 +115,7 @@ def test_sheets_of_a_packed_life_are_the_same_every_time_and_do_not_tell_what_wa
     life = next((one for one in lives(PACKED) if one.about["side"] == "train"), None)
     if life is None:
         pytest.skip("no life is packed here")
-    one, other = (taught_of(life, tiers=(1, 4), most=120) for _ in range(2))
+    one, other = (taught_of(life, tiers=(1, 4), most=960) for _ in range(2))
     one.check()
     for name in NUMBERS:
         at = NUMBERS.index(name)
