@@ -85,7 +85,7 @@ def _why(finding: Finding) -> str:
     if finding.rank is not None:
         where.append(f"on rank {finding.rank}")
     details = [_detail(item) for item in rest if item.value is not None and item.name]
-    about = ", ".join([f"{_named(finding)}: {_measured(finding)}", *where])
+    about = ", ".join([f"{_named(finding)}{_in_all(finding)}: {_measured(finding.evidence[0])}", *where])
     return f"{about} ({'; '.join(details[:3])})." if details else f"{about}."
 
 
@@ -95,11 +95,14 @@ def _named(finding: Finding) -> str:
     return capital(f"{HEDGES[band(finding.confidence)]}{about.plain} ({about.called})")
 
 
-def _measured(finding: Finding) -> str:
-    """What it cost, and the first fact where that is only a part of it."""
-    item, cost = finding.evidence[0], cost_of(finding)
-    first = f"{item.name}, {number(item.value or 0)} {item.unit}"
-    return first if cost is None or cost == item.value else f"{number(cost)} ms in all; {first}"
+def _in_all(finding: Finding) -> str:
+    """What it cost, where the first fact says something else."""
+    cost = cost_of(finding)
+    return "" if cost in (None, finding.evidence[0].value) else f", which cost it {number(cost or 0)} ms"
+
+
+def _measured(item: EvidenceItem) -> str:
+    return f"{item.name}, {number(item.value or 0)} {item.unit}"
 
 
 def _detail(item: EvidenceItem) -> str:
@@ -127,7 +130,9 @@ def _not(finding: Finding) -> list[str]:
 def _beside(others: list[Finding]) -> list[str]:
     if not others:
         return []
-    return [f"Beside it: {'; '.join(f'{cause(one.cause).called} ({_measured(one)})' for one in others[:2])}."]
+    return [
+        f"Beside it: {'; '.join(f'{cause(one.cause).called} ({_measured(one.evidence[0])})' for one in others[:2])}."
+    ]
 
 
 def _reason(report: WhyReport) -> str:

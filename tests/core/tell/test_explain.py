@@ -50,6 +50,16 @@ def test_a_changed_digit_is_caught() -> None:
     assert unsupported(report.model_copy(update={"explanation": wrong}))
 
 
+@pytest.mark.parametrize("kind", ["gc", "starved"])
+def test_what_a_cause_cost_in_all_is_told_where_its_first_fact_is_another_number(kind: str) -> None:
+    report = next(each for each in told(kind) if each.findings)
+    first = report.findings[0]
+    dearer = first.model_copy(update={"cost_ms": (first.evidence[0].value or 0) + 40})
+    plain, other = report.explanation, explain(report.model_copy(update={"findings": [dearer]})).explanation
+    assert ("which cost it" in plain) == (first.cost_ms != first.evidence[0].value)
+    assert f"which cost it {dearer.cost_ms:g} ms: " in other or f"which cost it {dearer.cost_ms} ms: " in other
+
+
 def test_the_operator_is_named_where_it_looks_like_one() -> None:
     assert "`aten::mm`" in told("operator")[14].explanation
 
