@@ -21,7 +21,9 @@ from teller_core.lab.evaluation.side_by_side import side_by_side
 
 TRAIN, TEST = "train", "test"
 ASKED = 3
-"""A healthy window stands in the episodes of every strike of its block, six of them: its requests are asked about in two."""
+"""A healthy window stands in the episodes of every strike of its block, six of them: its requests are asked about in two. Of a
+whole life, which has them all again, they are asked about in one window of three.
+"""
 
 
 class Opened(NamedTuple):
@@ -77,19 +79,19 @@ def _episodes(life: Packed, store: Path, tier: int) -> Iterator[tuple[str, Episo
     if side == TEST:
         for what in ("struck", "healthy", "life"):
             for each in cut.composed(life, capture, tier, what):
-                yield what, episode_of(life, each)
+                yield what, episode_of(life, each, asked=ASKED if what == "life" else 1)
 
 
 def episode_of(life: Packed, given: cut.Episode, asked: int = 1) -> Episode:
-    """``given`` as the evaluation has it. Windows are numbered over the whole life. One in ``asked`` of its healthy windows is
-    asked about: others are in the episodes of the block's other strikes.
+    """``given`` as the evaluation has it. Windows are numbered over the whole life. One in ``asked`` of its windows is asked
+    about; but of an episode of one strike all that were struck.
     """
     begins = sorted(window.begin for block in life.blocks for window in block.windows)
     number = np.array([begins.index(one.window.begin) for one in given.windows] + [-1], dtype=np.int32)
     labels, truth = given.labels, given.truth
-    healthy = [at for at, one in enumerate(given.windows) if one.strike is None]
-    left = [at for turn, at in enumerate(healthy) if (turn + given.strike) % asked]
-    calm = [given.windows[at].window for at in healthy if at not in left]
+    some = [at for at, one in enumerate(given.windows) if one.strike is None or given.strike < 0]
+    left = [at for turn, at in enumerate(some) if (turn + given.strike) % asked]
+    calm = [one.window for at, one in enumerate(given.windows) if one.strike is None and at not in left]
     request = _requests(labels, left)
     made = Labels(
         request=request,
