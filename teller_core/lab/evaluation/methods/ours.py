@@ -20,6 +20,8 @@ from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, no
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 
+SEVERAL = 2
+
 
 def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -> None:
     """What is normal is learned from each capture itself, and no rule from labels."""
@@ -86,10 +88,12 @@ def suspected(seen: Seen) -> list[list[str]]:
 
 def late(seen: Seen) -> list[list[int]]:
     """The ranks of each step: those that others waited for or that were kept from running, the longest first; then those whose
-    spans are suspected.
+    spans are suspected. None where there is one alone.
     """
     capture, numbers = seen.capture, seen.assessment
     steps, met, found = len(numbers.steps.took), capture.collectives, numbers.candidates
+    if len(capture.ranks) < SEVERAL:
+        return [[] for _ in range(steps)]
     cost: list[dict[int, int]] = [{} for _ in range(steps)]
     named = np.flatnonzero((met.step >= 0) & (met.late >= 0) & (met.wait != UNKNOWN))
     _add(cost, met.step[named], met.late[named], met.wait[named])
@@ -97,8 +101,7 @@ def late(seen: Seen) -> list[list[int]]:
     for rank, (waited, still) in kept(seen.case).items():
         _add(cost, every, np.full(steps, rank, np.int32), waited + still)
     spans: list[dict[int, int]] = [{} for _ in range(steps)]
-    if len(capture.ranks) > 1:
-        _add(spans, found.step, found.rank, found.excess)
+    _add(spans, found.step, found.rank, found.excess)
     return [list(dict.fromkeys([*_dearest(waited), *_dearest(own)])) for waited, own in zip(cost, spans, strict=True)]
 
 
