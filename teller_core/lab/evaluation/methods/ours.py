@@ -20,8 +20,6 @@ from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, no
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 
-SEVERAL = 2
-
 
 def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -> None:
     """What is normal is learned from each capture itself, and no rule from labels."""
@@ -92,7 +90,7 @@ def late(seen: Seen) -> list[list[int]]:
     """
     capture, numbers = seen.capture, seen.assessment
     steps, met, found = len(numbers.steps.took), capture.collectives, numbers.candidates
-    if len(capture.ranks) < SEVERAL:
+    if len(capture.ranks) <= 1:
         return [[] for _ in range(steps)]
     cost: list[dict[int, int]] = [{} for _ in range(steps)]
     named = np.flatnonzero((met.step >= 0) & (met.late >= 0) & (met.wait != UNKNOWN))
