@@ -187,7 +187,7 @@ def test_a_kernel_density_is_the_sum_of_its_kernels() -> None:
 
 def test_a_request_has_the_mean_of_its_most_suspicious_steps() -> None:
     seen = episode(1, "disk").seen
-    score = np.where(np.arange(len(seen.case.begin)) % 7 == 0, np.nan, seen.steps.column("took"))
+    score = np.where(np.arange(len(seen.case.begin)) % 7 == 0, np.nan, seen.steps.took)
     found = request_rows(seen, score)
     for request, mine in enumerate(steps_of(seen)):
         ordered = sorted(mine.tolist(), key=lambda step: -score[step] if score[step] == score[step] else np.inf)
