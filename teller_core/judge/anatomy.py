@@ -15,6 +15,7 @@ from teller_core.data.assessment import MATERIAL
 from teller_core.data.table import Float64, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
+from teller_core.judge.around import AROUND_NS
 from teller_core.judge.places import own_time
 from teller_core.judge.prepare import CALM, Case
 
@@ -32,7 +33,9 @@ MORE_CALLS = 1.3
 STANDS_OUT = 1.15
 """Operators that read weights must have grown so many times as much as the others."""
 PART = 0.1
-"""Operators with a smaller share of the time of those that read weights are not asked."""
+"""Operators with a smaller share of the time of those that read weights are not asked; nor is a call repeated that adds a smaller
+share to a step.
+"""
 WAYS = ("operator", "weights", "one silence", "silences")
 
 
@@ -132,8 +135,35 @@ def _parted(case: Case, found: list[_Step]) -> tuple[Float64, Mask, Mask]:
     lasted = np.array([one.lasted for one in found], np.float64)
     times = lasted / max(float(np.quantile(lasted, CALM)), 1.0) if len(found) else lasted
     # A profiler that sets itself up makes a step slow: it may be calm, and is never taken for a slow one.
-    opening = case.opening[np.array([one.step for one in found], np.int64)]
-    return times, (times > SLOW) & ~opening, times <= SLOW
+    step = np.array([one.step for one in found], np.int64)
+    slow = (times > SLOW) | _repeating(found)
+    return times, _in_a_row(slow & ~case.opening[step], case.begin[step]), ~slow
+
+
+def _in_a_row(slow: Mask, begin: Int64) -> Mask:
+    """Those of which the one just before or just after is slow, too: what makes steps slow stays a while, and one is chance."""
+    pair = slow[1:] & slow[:-1] & (np.abs(np.diff(begin)) <= AROUND_NS)
+    return np.append(pair, False) | np.append(False, pair) if len(slow) else slow
+
+
+def _repeating(found: list[_Step]) -> Mask:
+    """bool a step: it calls an operator more often than another one does, and a good part of its time goes into that. What only
+    decodes makes as many calls whatever its batch is; and a profile, which makes all steps slower, adds none.
+    """
+    least: dict[str, int] = {}
+    for one in found:
+        for name, calls in one.calls.items():
+            least[name] = min(calls, least.get(name, calls))
+    return np.array(
+        [
+            any(
+                calls >= MORE_CALLS * least[name] and one.own[name] * (calls - least[name]) >= PART * calls * one.lasted
+                for name, calls in one.calls.items()
+            )
+            for one in found
+        ],
+        np.bool_,
+    )
 
 
 def _slow_way(case: Case) -> Way | None:

@@ -8,7 +8,7 @@ import numpy as np
 from teller_core.data.causes import cause
 from teller_core.data.sheets import CLUE, cause_ids
 from teller_core.data.table import Float32
-from teller_core.judge.diagnose import claimed, heard
+from teller_core.judge.claims import claimed, heard
 from teller_core.judge.evidence import Clue
 from teller_core.judge.front import NOWHERE
 from teller_core.judge.prepare import Case

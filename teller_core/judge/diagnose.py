@@ -13,46 +13,18 @@ from teller_core.data.report import Coverage, Finding, Metric, Part, Verdict, Wh
 from teller_core.data.steps import Mapping
 from teller_core.data.table import UNKNOWN
 from teller_core.judge.breakdown import phase_ns
+from teller_core.judge.claims import claimed, heard
 from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
 from teller_core.judge.replay.steps import StepSavings, step_savings
 from teller_core.judge.reschedule.findings import Anew, anew
-from teller_core.judge.rules import AS_MUCH, OF_STEPS, RULES, SAYS_WHY
 from teller_core.judge.scene import Scene, scene
 from teller_core.judge.side_by_side import side_by_side
 
-LEAST_NS = 30_000_000
-"""What a cause costs must be noticeable: people do not notice less than tens of milliseconds."""
 LEAST_SHARE = 0.1
-"""And it must be this share of what the metric measures: everything else delays every request a little."""
-OWN_SHARE = 0.02
-"""What the engine recorded of this very request needs less: it is no noise."""
-DECIDED_NS, DECIDED_SHARE = 20_000_000, 0.05
-"""So does what it recorded of this request and the request has in common with others."""
-OWN = frozenset({"scheduler.kv_preemption"})
-DIFFUSE_SHARE = 0.2
-"""What is spread over many steps and told from counters needs more: noise of a busy host adds up too."""
-DIFFUSE = frozenset({"host.cpu_starvation", "host.interpreter_lock", "host.memory_bandwidth", "host.step_overhead"})
-DIRECT = frozenset(
-    {
-        "host.gc_pause",
-        "host.io_stall",
-        "host.observer_overhead",
-        "scheduler.prefill_interference",
-        "scheduler.kv_preemption",
-    }
-)
-"""Recorded delays of this very request: they are told unless it was faster than predicted."""
-NOTICEABLE = 1.1
-"""Other causes are told of a request that took this many times what its work or its load predicts."""
-LARGE_SHARE = 0.3
-"""A cause that took this much is told even of a request that is not slower than predicted: the prediction may know of it."""
-ALWAYS_THERE = frozenset(
-    {"host.step_overhead", "cuda.graph_miss", "comm.fabric_fallback", "gpu.wrong_kernel", "scheduler.prefix_cache_miss"}
-)
-"""Causes that may hold for every request of a service: they are claimed only for a request that is slow by a question."""
+"""Of what the metric measures: less need not be explained."""
 COARSE_NS = 10_000_000_000
 """Below this, times that are true to a second only say nothing about how long a request should have taken."""
 
@@ -133,20 +105,6 @@ def judge(
     )
 
 
-def heard(view: Scene) -> list[Clue]:
-    """What all rules say of a request, however little it cost."""
-    served = bool(len(view.life.step) or len(view.holds.step))
-    rules = [rule for key, rule in RULES.items() if served or key not in OF_STEPS]
-    return [clue for rule in rules if (clue := rule(view)) is not None]
-
-
-def claimed(view: Scene, answers: Answers, found: Sequence[Clue]) -> list[Clue]:
-    """Of the clues that were ``found`` those that may be named and cost this request enough, the dearest first."""
-    kept = sorted((clue for clue in found if _counts(view, answers, clue)), key=lambda clue: -clue.ns)
-    named = [clue for at, clue in enumerate(kept) if clue.cause not in [before.cause for before in kept[:at]]]
-    return [clue for clue in named if not any(_says_why(other, clue) for other in named)]
-
-
 class _Saved(NamedTuple):
     """What a finding says of what its end would save, in ms; None where nothing is claimed."""
 
@@ -182,32 +140,6 @@ def _saved(view: Scene, clue: Clue, found: StepSavings, earlier: WhyReport | Non
             new = Anew(said.rescheduled_ms, said.rescheduled_low_ms, said.rescheduled_high_ms, said.rescheduled_assumes)
             return _Saved(said.saving_ms, said.saving_low_ms, said.saving_high_ms, said.saving_assumes, new)
     return _Saved(None, None, None, found.assumes, Anew(None, None, None, ""))
-
-
-def _says_why(better: Clue, clue: Clue) -> bool:
-    """Whether ``better`` is what brought ``clue``'s cause about."""
-    return clue.cause in SAYS_WHY.get(better.cause, ()) and better.ns >= AS_MUCH * clue.ns
-
-
-def _least(view: Scene, clue: Clue) -> float:
-    """ns that a clue must have cost the request."""
-    if clue.cause in OWN:
-        return max(LEAST_NS, OWN_SHARE * view.span)
-    if clue.decided:
-        return max(DECIDED_NS, DECIDED_SHARE * view.span)
-    return max(LEAST_NS, (DIFFUSE_SHARE if clue.cause in DIFFUSE else LEAST_SHARE) * view.span)
-
-
-def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
-    """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
-    if clue.ns < _least(view, clue) or cause(clue.cause).tier > view.case.capture.tier:
-        return False
-    own = clue.decided or clue.cause in OWN
-    if answers.slow or own:
-        return True
-    if clue.cause in ALWAYS_THERE and not clue.singled:
-        return False
-    return answers.worst >= (1.0 if clue.cause in DIRECT else NOTICEABLE) or clue.ns >= LARGE_SHARE * view.span
 
 
 def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: _Saved) -> Finding:

@@ -33,6 +33,8 @@ class Clue:
     """It struck this request and spared those beside it: no matter whether the work predicts the time."""
     decided: bool = False
     """The engine recorded it of this very request: it is no noise, and told whether the request is slow or not."""
+    profiled: bool = False
+    """A profile shows it: it is not told from counters alone."""
 
 
 def rounded(value: float) -> float:

@@ -13,13 +13,15 @@ from teller_core.data.capture import STEP_THREAD
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.intervals import Spans, overlap, union
 from teller_core.judge.life import SECOND, Life
-from teller_core.judge.prepare import EAGER, Case, Counter, counter
+from teller_core.judge.prepare import EAGER, Case, Counter, counter, quantile
 from teller_core.judge.robust import weighted
 
 MOSTLY = 0.4
 """Share of a zone in which something must have gone on for that to be what it was long for."""
 LEAST_PEERS = 4
 """Fewer requests than this have no median to be compared with."""
+MUCH = 2.5
+"""Times what a zone takes of most requests: up to twice as long is had where several come at once, and all is well."""
 WAYS = {
     "way": ("client_start", "received"),
     "in": ("received", "handed"),
@@ -99,6 +101,12 @@ def usual(case: Case, request: int, way: str) -> int:
     return int(case.once(f"took {way}", lambda case: _took(case, way)).usual[request])
 
 
+def lasted(case: Case, request: int, way: str) -> bool:
+    """Whether a request spent MUCH longer in a zone than it should."""
+    took = case.once(f"took {way}", lambda case: _took(case, way))
+    return int(took.ns[request]) >= MUCH * int(took.usual[request]) > 0
+
+
 def extra(case: Case, low: int, high: int) -> int:
     """ns that the front end's threads ran beyond what they usually do for as many tokens, where that is much more: who has more
     to do also waits longer for a processor, and that is not what is short. 0 where nobody sampled them.
@@ -150,7 +158,7 @@ def _charged(case: Case, low: int, high: int, over: int, *, eager: bool) -> Zone
     ran, waited, held = (
         _grown(case, name, low, high) for name in ("run_ns", "run_queue_wait_ns", "cgroup_throttled_us")
     )
-    busy = eager or (ran is not None and ran >= MOSTLY * (high - low))
+    busy = eager or (ran is not None and max(ran, _ran_at_most(case, low, high)) >= MOSTLY * (high - low))
     short = max(waited or 0, 1000 * (held or 0))
     starved = left if 1000 * (held or 0) >= MOSTLY * left or (short >= MOSTLY * left and not busy) else 0
     still = case.front_pauses["thread_lag"] if ran is None else case.once("front stood still", _still)
@@ -191,6 +199,25 @@ def _grown(case: Case, name: str, low: int, high: int) -> float | None:
     grown = float(sum(one.grown(low, high) * sign for one, sign in found))
     calm = sum(one.calm * sign for one, sign in found) if name == "run_queue_wait_ns" else 0.0
     return max(grown - calm * (high - low) / 1e9, 0.0)
+
+
+def _ran_at_most(case: Case, low: int, high: int) -> float:
+    """ns that the front end's threads may have run in ``[low, high)`` beyond what they usually run: readings lie a tenth of a
+    second apart, and what was done for one request is a part of that.
+    """
+    ran, usual = 0.0, 0.0
+    found = case.once("front counters", _counters)["run_ns"]
+    for (one, sign), rate in zip(found, case.once("usual runs of the front end", _usual_runs), strict=True):
+        first, last = int(np.searchsorted(one.stop, low, "right")), int(np.searchsorted(one.start, high, "left"))
+        ran += sign * float(one.delta[first:last].sum())
+        usual += sign * rate * float((one.stop[first:last] - one.start[first:last]).sum()) / 1e9
+    return min(max(ran - usual, 0.0), float(high - low))
+
+
+def _usual_runs(case: Case) -> list[float]:
+    """ns a second that each counter of the front end's running grows by in the intervals of half of the steps, at most."""
+    found = case.once("front counters", _counters)["run_ns"]
+    return [quantile(one.rate, 0.5, one.start, one.stop, case.engines) for one, _ in found]
 
 
 def _counters(case: Case) -> dict[str, list[tuple[Counter, int]]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN, Float64, Int64, take
+from teller_core.judge.around import slowdown
 from teller_core.judge.front import handed
 from teller_core.judge.intervals import overlaps
 from teller_core.judge.life import Life
@@ -23,6 +24,8 @@ from teller_core.judge.step_threads import Doing, step_threads
 
 STRETCHED = 0.3
 """A step is held up when it takes this share longer than its work asks for: below it lies everyday noise."""
+LASTING = 1.15
+"""Or when the steps around it together took this many times what their work asks for: what is noise in one evens out in many."""
 PREFILL_MARGIN = 1.5
 """Other requests' prompts may explain up to this many times what their tokens usually cost: long prompts attend to more."""
 OPENING_MOST = 300_000_000
@@ -32,7 +35,7 @@ STALLED = 0.3
 CONTENDED = 0.4
 """Where waiting for a processor explains this share of what is left, it is charged whole: who shares a core has less of it
 when it runs, too (caches, hyper-threads)."""
-BURST_BYTES = 20e6
+BURST_BYTES = 8e6
 """Bytes a second beyond the calm level that a serving process does not write in ordinary logging."""
 
 Bool = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -236,7 +239,8 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     share = (high - low).clip(0) / np.maximum(raw.high - raw.low, 1)
     known = raw.base != UNKNOWN
     over = np.where(known, raw.took - raw.base, 0).clip(0)
-    over = np.where(over > STRETCHED * raw.base, over, 0)
+    lasting = (raw.gap == 0) & (case.once("slowdown", slowdown)[raw.step] >= np.log(LASTING))
+    over = np.where(lasting | (over > STRETCHED * raw.base), over, 0)
     over = (np.rint(over * share).astype(np.int64) - overlaps(case.stalls, low, high)).clip(0)
     observed = np.where(case.opening[raw.step] & (raw.gap == 0), np.minimum(over, OPENING_MOST), 0)
     collection = np.minimum(over - observed, overlaps(case.pauses["gc"], low, high))

@@ -73,6 +73,7 @@ def _like(scene: Scene, kind: str, cause: str, *, layer: str) -> Clue | None:
         step=worst(scene, busy),
         operator=way.operator or None,
         layer=layer,
+        profiled=True,
     )
 
 

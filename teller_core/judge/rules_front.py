@@ -4,15 +4,14 @@ import numpy as np
 
 from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN
+from teller_core.judge.beside import BESIDE, arrivals
 from teller_core.judge.breakdown import phase_ns
 from teller_core.judge.evidence import COUNTED, HINTED, Clue, cost, count
-from teller_core.judge.front import MOSTLY, Zone, extra, others_during, others_in, usual
+from teller_core.judge.front import MOSTLY, Zone, extra, lasted, others_during, others_in, usual
 from teller_core.judge.intervals import Spans, overlap, overlaps, union
 from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene
 
-LONG = 30_000_000
-"""ns: work on one prompt that is noticed whatever else a request takes."""
 LAG_TOKENS = 16
 """Fewer tokens than this show no trend of delivery."""
 LUMP, LUMPS = 4, 0.8
@@ -52,9 +51,21 @@ def input_processing(scene: Scene) -> Clue | None:
         evidence.append(count("prompt tokens", int(table.prompt_tokens[life.request]), unit="tokens"))
     # Of an engine of which only durations are known it is not known either that it did not get it between two steps.
     sure = COUNTED if len(life.step) else HINTED
-    worked = own.worked or 0
-    decided = tokenized != UNKNOWN and worked >= max(ns // 2, LONG)  # a little more than most is chance
+    decided = (own.worked or 0) >= own.rest // 2 and _lasts(scene, own)
     return Clue("frontend.input_processing", ns, sure, evidence, layer="request", decided=decided)
+
+
+def _lasts(scene: Scene, own: Zone) -> bool:
+    """Whether it was kept much longer than most and so were those just before or just after it, while hardly any other was there
+    that it might have waited for: a little, or once, is chance.
+    """
+    case, request = scene.case, scene.life.request
+    if not own.rest or not lasted(case, request, "in"):
+        return False
+    if others_during(case, request, own.low, own.high) >= MOSTLY * own.whole:
+        return False
+    sides = case.once("by arrival", arrivals).beside(request)
+    return any(len(side) == BESIDE and all(lasted(case, one, "in") for one in side) for side in sides)
 
 
 def detok_stream(scene: Scene) -> Clue | None:
@@ -139,7 +150,7 @@ def _crowded(scene: Scene, *, of_input: bool) -> int:
         return 0
     others = others_in(case, scene.life.request)
     if case.apart:
-        busy = overlap(others, scene.low, scene.high) >= MOSTLY * scene.span
+        busy = overlap(others, scene.low, scene.high) >= MOSTLY * scene.span or _lasts(scene, scene.front["in"])
         return min(int(held.starved.sum()), extra(case, scene.low, scene.high)) if busy == of_input else 0
     busy_holds = overlaps(others, held.low, held.high) >= MOSTLY * (held.high - held.low)
     return int(held.crowded[busy_holds == of_input].sum())

@@ -28,7 +28,7 @@ OTHERS = ""
 PROFILED = 4
 NEIGHBOR = 0.3
 """Processors that other programs use beyond the usual, from which on they may use up the memory, too."""
-BESIDE = 0.9
+BESIDE = 0.98
 """Of the wait for a processor: it is told behind that."""
 
 

@@ -6,10 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.table import UNKNOWN, Int64
+from teller_core.judge.beside import BESIDE, Arrivals, arrivals
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, overlaps, span
 from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene, over_work
+from teller_core.judge.shortage import crowded
 
 DOUBLED = 1.0
 """Other prompts interfere where they add at least this many times what the step would take: ordinary batches add less."""
@@ -23,8 +25,8 @@ MISSED = 0.05
 """A request that found at most this share of its prompt in the cache has missed it."""
 FULL = 0.9
 """A KV cache of which so much is in use evicts."""
-BESIDE = 2
-"""Requests before and after one that are asked whether they missed it, too."""
+MOST_BLOCK = 256
+"""Tokens of a cache's block, at most: what all that was found is a multiple of, and is more than this, is chance."""
 FORCED = "forcing full prompt re-processing"
 """What llama.cpp writes where it has to compute a prompt again."""
 QUEUES = (("vllm.stats", "waiting"), ("sglang.decode", "queue"), ("sglang.prefill", "queue"))
@@ -45,12 +47,15 @@ def queue_saturation(scene: Scene) -> Clue | None:
     inside = overlaps(span(since, life.chosen), held.low, held.high)
     charged = int((inside * (held.over - held.rest) // np.maximum(held.high - held.low, 1)).sum())
     first = int(held.took[0]) if len(held.took) else 0
-    ns = waited - charged - first
+    alone, beside_others = max(waited - charged - first, 0), crowded(scene)
+    ns = alone + beside_others
     if ns <= 0:
         return None
     running, waiting = load_at(scene, life.queued)
-    evidence = [
-        cost("time in the queue that nothing else explains", ns, kind="decision"),
+    evidence = [cost("time in the queue that nothing else explains", alone, kind="decision")] if alone else []
+    if beside_others:
+        evidence.append(cost("beyond what its work predicts, in full steps while others waited", beside_others))
+    evidence += [
         count("requests running when it arrived", running, unit="requests", scope="capture"),
         count("requests waiting when it arrived", waiting, unit="requests", scope="capture"),
     ]
@@ -161,16 +166,24 @@ def kv_preemption(scene: Scene) -> Clue | None:
 def _kept_out(scene: Scene) -> Clue | None:
     """It waited for admission while the cache was full and the scheduler evicted requests that ran: these come before it."""
     life, steps = scene.life, scene.case.capture.steps
-    if UNKNOWN in (life.queued, life.chosen) or not scene.span or scene.metric in ("tpot", "itl_max"):
+    if UNKNOWN in (life.queued, life.chosen) or not scene.span:
         return None
-    during = (scene.case.begin >= life.queued) & (scene.case.begin <= life.chosen)
+    waited = overlap(span(life.queued, life.chosen), scene.low, scene.high)
+    beside_others = crowded(scene)
+    ns = waited + beside_others
+    until = life.last if beside_others else life.chosen
+    during = (scene.case.begin >= life.queued) & (scene.case.begin <= until)
     evicted, usage = int(steps.preempted[during].clip(0).sum()), steps.kv_usage[during]
     full = bool(len(usage)) and not np.isnan(usage).all() and float(np.nanmax(usage)) >= FULL
-    ns = overlap(span(life.queued, life.chosen), scene.low, scene.high)
     if not (evicted and full) or ns <= 0:
         return None
+    what = "in the queue, and in full steps, while requests that ran were evicted"
     evidence = [
-        cost("time in the queue while requests that ran were evicted", ns, kind="decision"),
+        cost(
+            f"time {what}" if beside_others else "time in the queue while requests that ran were evicted",
+            ns,
+            kind="decision",
+        ),
         count("evictions meanwhile", evicted, unit="times", kind="decision", scope="capture"),
         count("highest KV cache use meanwhile", 100 * float(np.nanmax(usage)), unit="%", scope="capture"),
     ]
@@ -190,7 +203,7 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     whole = int(table.cached_tokens[request]) <= MISSED * prompt
     found = int(usual * prompt) if whole else min(scene.case.once("cached", _cached), prompt)
     missed = found - int(table.cached_tokens[request])
-    partly = not whole and missed > 0 and _alike(scene, missed)
+    partly = not whole and missed > scene.case.once("block", _block) and _alike(scene, missed)
     if not (whole or partly):
         return None
     ns = int(missed * each)
@@ -204,19 +217,31 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
 
 
 def _alike(scene: Scene, missed: int) -> bool:
-    """Whether most of the requests that came just before and just after it missed about as much: else their prompts began with
-    something new, which the first of them has to compute.
+    """Whether most of the requests that came just before and just after it missed about as much, or all of either: else their
+    prompts began with something new, which the first of them has to compute.
     """
     cached, prompt = scene.case.capture.requests.cached_tokens, scene.case.capture.requests.prompt_tokens
-    usual, near = scene.case.once("cached", _cached), _near(scene)
-    short = [2 * (min(usual, int(prompt[one])) - int(cached[one])) >= missed for one in near]
-    return len(near) > BESIDE and 2 * sum(short) > len(short)
+    usual = scene.case.once("cached", _cached)
+    before, after = (
+        [2 * (min(usual, int(prompt[one])) - int(cached[one])) >= missed for one in near] for near in _near(scene)
+    )
+    most = 2 * (sum(before) + sum(after)) > len(before) + len(after) > BESIDE
+    return most or any(len(side) == BESIDE and all(side) for side in (before, after))
 
 
 def _cached(case: Case) -> int:
     """Tokens of a prompt that were found in the cache: the median of the requests of which it is known."""
     cached = case.capture.requests.cached_tokens
     return int(np.quantile(cached[cached >= 0], 0.5, method="lower"))
+
+
+def _block(case: Case) -> int:
+    """Tokens of what a cache finds as a whole, 0 where that is not known: prompts that part inside of one find one less than
+    those that go on alike.
+    """
+    cached = case.capture.requests.cached_tokens
+    block = int(np.gcd.reduce(cached[cached > 0], initial=0))
+    return block if block <= MOST_BLOCK else 0
 
 
 def _token_cost(scene: Scene) -> float | None:
@@ -238,22 +263,22 @@ def _forced(scene: Scene) -> list[int]:
 
 def _beside(scene: Scene) -> bool:
     """Whether the requests that came just before and just after it found much of their prompts."""
-    table, near = scene.case.capture.requests, _near(scene)
-    found = [int(table.cached_tokens[one]) > MISSED * int(table.prompt_tokens[one]) for one in near]
+    table = scene.case.capture.requests
+    before, after = (
+        [int(table.cached_tokens[one]) > MISSED * int(table.prompt_tokens[one]) for one in near]
+        for near in _near(scene)
+    )
+    found = [*before, *after]
     return len(found) > BESIDE and sum(found) > len(found) // 2 and any(found[:BESIDE]) and any(found[-BESIDE:])
 
 
-def _near(scene: Scene) -> list[int]:
+def _near(scene: Scene) -> tuple[list[int], list[int]]:
     """The requests that came just before and just after it, of which it is known how much they found."""
-    order = scene.case.once("by arrival", _by_arrival)
-    at = int(np.flatnonzero(order == scene.life.request)[0]) if scene.life.request in order else -1
-    return [*order[max(at - BESIDE, 0) : at].tolist(), *order[at + 1 : at + 1 + BESIDE].tolist()] if at >= 0 else []
+    return scene.case.once("arrivals, cached tokens known", _told_cached).beside(scene.life.request)
 
 
-def _by_arrival(case: Case) -> Int64:
-    """The requests of which it is known how much of their prompts they found, in the order of their coming."""
-    known = np.flatnonzero((case.capture.requests.cached_tokens >= 0) & (case.starts != UNKNOWN))
-    return known[np.argsort(case.starts[known], kind="stable")].astype(np.int64)
+def _told_cached(case: Case) -> Arrivals:
+    return arrivals(case, case.capture.requests.cached_tokens >= 0)
 
 
 def _cached_share(case: Case) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import STEP_THREAD
-from teller_core.data.table import Float64, Int64, Mask
+from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.judge.intervals import Spans, overlaps, union
 from teller_core.judge.prepare import CALM, EAGER, Case, Counter, counter, quantile
 
@@ -29,8 +29,8 @@ RAN, WAITED, HELD = "run_ns", "run_queue_wait_ns", "cgroup_throttled_us"
 @dataclass(frozen=True)
 class Thread:
     """One thread of ``process`` (``host/pid``) and, beside it, the others. Each a counter in ns: it ``waited`` for a processor,
-    it was ``asleep`` while the engine was at work; the others ``ran``, and waited in a ``queue``. ``held`` (us): its control
-    group was held back by a quota, which kernels count as waiting or as sleeping; None where that was not sampled.
+    it was ``asleep`` while the engine was to be at work; the others ``ran``, and waited in a ``queue``. ``held`` (us): its
+    control group was held back by a quota, which kernels count as waiting or as sleeping; None where that was not sampled.
     """
 
     process: str
@@ -88,14 +88,12 @@ def _measure(case: Case) -> Threads:
         if name in wanted:
             rows.setdefault((process, name), []).append(row)
             role[process] = samples.role[row]
-    active = [engine.activity for engine in case.engines.values()]
-    work = (
-        union(*(np.concatenate([getattr(one, edge) for one in active]) for edge in Spans._fields)) if active else None
-    )
+    active = [*(engine.activity for engine in case.engines.values()), _served(case)]
+    work = union(*(np.concatenate([getattr(one, edge) for one in active]) for edge in Spans._fields))
     found: dict[str, Thread] = {}
     for process in role:
         given = [rows.get((process, name)) for name in (f"{STEP_THREAD}{RAN}", f"{STEP_THREAD}{WAITED}", RAN, WAITED)]
-        if work is not None and all(given):
+        if len(work.start) and all(given):
             threads = [counter(case.capture, np.array(each), case.engines) for each in given]
             quota = rows.get((process, HELD))
             held = counter(case.capture, np.array(quota), case.engines) if quota else None
@@ -103,6 +101,18 @@ def _measure(case: Case) -> Threads:
     decide = [thread for process, thread in found.items() if role[process] == "engine"]
     run = [thread for process, thread in found.items() if role[process] == "worker"]
     return Threads(run or decide, decide or run)
+
+
+def _served(case: Case) -> Spans:
+    """When some request had begun and was not done: an engine is to be at work then, also between steps that are far apart."""
+    part, none = case.capture.participation, np.iinfo(np.int64).max
+    timed = (case.begin[part.step] != UNKNOWN) & (case.stop[part.step] != UNKNOWN)
+    request, step = part.request[timed], part.step[timed]
+    first, last = np.full(len(case.starts), none), np.full(len(case.starts), UNKNOWN, np.int64)
+    np.minimum.at(first, request, case.begin[step])
+    np.maximum.at(last, request, case.stop[step])
+    known = last != UNKNOWN
+    return union(first[known], last[known])
 
 
 def _thread(case: Case, given: Sequence[Counter], work: Spans, held: Counter | None) -> Thread:

@@ -10,6 +10,7 @@ from teller_core.lab.benchmark.chosen import Chosen, effect
 from teller_core.lab.benchmark.cut import cut
 from teller_core.lab.benchmark.labels import Labels, labels_of
 from teller_core.lab.benchmark.pack import Packed
+from teller_core.lab.benchmark.twins import lost
 from teller_core.lab.blocks import StrikeTruth
 
 PROFILED = 4
@@ -70,4 +71,4 @@ def _episode(
 ) -> Episode:
     part = cut(capture, [one.interval for one in windows])
     d_prime = float("nan") if truth is None else effect(truth)
-    return Episode(life.name, *place, truth, d_prime, windows, part, labels_of(part, windows))
+    return Episode(life.name, *place, truth, d_prime, windows, part, labels_of(part, windows, lost(capture, windows)))

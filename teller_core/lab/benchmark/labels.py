@@ -1,11 +1,12 @@
 """What is true of each request and step of an episode. Made from the lab's truth; nobody who answers sees it.
 
 A request is struck where it lies in a window of a strike that moved what it is judged by, and lost a twentieth of its time to it:
-by the delays that the injector tells, or, where it tells none, as every ordinary request of the window. A step is struck where a
+by the delays that the injector tells, or, where it tells none, by what it took over its twins of healthy windows; where these are
+not known either, as every ordinary request of the window. A step is struck where a
 delay lies in it; what is done to the front end is in no step. What is neither surely struck nor surely healthy is not judged.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,9 +52,9 @@ class Labels:
     step_window: Int32
 
 
-def labels_of(capture: Capture, chosen: Sequence[Chosen]) -> Labels:
-    """The labels of ``capture``, which was cut to the windows ``chosen``."""
-    request, cause, request_window = _requests(capture, chosen)
+def labels_of(capture: Capture, chosen: Sequence[Chosen], lost: Mapping[str, int]) -> Labels:
+    """The labels of ``capture``, which was cut to the windows ``chosen``. ``lost``: ns by name (see twins)."""
+    request, cause, request_window = _requests(capture, chosen, lost)
     begin, end = span_of_steps(capture.steps)
     step = np.full(len(begin), NOT_JUDGED, dtype=np.int8)
     step_window = np.full(len(begin), -1, dtype=np.int32)
@@ -79,7 +80,7 @@ def _ranks(capture: Capture, number: int | None) -> tuple[int, ...]:
     return tuple(at for at, rank in enumerate(capture.ranks) if number is not None and rank.rank == number)
 
 
-def _requests(capture: Capture, chosen: Sequence[Chosen]) -> tuple[Int8, list[str], Int32]:
+def _requests(capture: Capture, chosen: Sequence[Chosen], lost: Mapping[str, int]) -> tuple[Int8, list[str], Int32]:
     begin, end = capture.requests.begin(), capture.requests.end()
     own = {name: one for one in chosen for name in one.window.requests}
     number = {id(one): number for number, one in enumerate(chosen)}
@@ -94,7 +95,7 @@ def _requests(capture: Capture, chosen: Sequence[Chosen]) -> tuple[Int8, list[st
         if one is None:
             continue
         window[at] = number[id(one)]
-        label[at] = _request(one, int(begin[at]), int(end[at]))
+        label[at] = _request(one, int(begin[at]), int(end[at]), lost.get(name))
         if label[at] == STRUCK and one.strike is not None:
             cause[at] = one.strike.cause or ""
     return label, cause, window
@@ -116,7 +117,7 @@ def _alone(found: Sequence[Chosen]) -> Chosen | None:
     return found[0] if len(found) == 1 and not found[0].window.others else None
 
 
-def _request(one: Chosen, begin: int, end: int) -> int:
+def _request(one: Chosen, begin: int, end: int, by_twins: int | None) -> int:
     strike = one.strike
     if strike is None:
         return HEALTHY
@@ -124,9 +125,9 @@ def _request(one: Chosen, begin: int, end: int) -> int:
         return NOT_JUDGED
     if strike.cause is None:
         return HARD_NEGATIVE
-    if not one.tells:
+    if not one.tells and by_twins is None:
         return STRUCK
-    lost = sum(overlap(delay, begin, end) for delay in one.window.delays)
+    lost = sum(overlap(delay, begin, end) for delay in one.window.delays) if one.tells else by_twins or 0
     return STRUCK if lost >= TOUCHED * (end - begin) else NOT_JUDGED
 
 

@@ -39,6 +39,11 @@ def test_what_slow_profiled_steps_have_more_is_how_they_are_slow(fault: Work, wa
     assert way_of(fault) == way
 
 
+def test_what_most_steps_repeat_is_told_by_the_few_that_do_not() -> None:
+    assert way_of(Work(repeat=4), struck=60, of=70) == ("operator", "aten::addmm")
+    assert way_of(Work(gap=2 * MS), struck=60, of=70) is None
+
+
 def test_one_slow_step_is_chance() -> None:
     assert way_of(Work(gap=2 * MS), struck=1) is None
 

@@ -9,16 +9,17 @@ from teller_core.judge.around import AROUND_NS, SLOW, slowdown
 from teller_core.judge.prepare import prepare
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
 
-CROWD = [Ask(at * 60) for at in range(40)]
+CROWD = [Ask(at * 60) for at in range(100)]
 
 
 def test_all_steps_near_a_trouble_are_slow_and_those_far_from_it_are_not() -> None:
-    capture, numbers = serve(CROWD, [Trouble("mystery", 1000, 1600, 60, 3)])
+    capture, numbers = serve(CROWD, [Trouble("mystery", 2000, 3000, 60, 3)])
     ratio = np.exp(slowdown(prepare(capture, numbers)))
     begin = capture.steps.launched
-    far = (begin < ZERO + 1000 * MS - AROUND_NS) | (begin > ZERO + 1600 * MS + 2 * AROUND_NS)
+    far = (begin < ZERO + 2000 * MS - AROUND_NS) | (begin > ZERO + 3000 * MS + 2 * AROUND_NS)
+    assert far.sum() > 100
     assert np.allclose(ratio[far], 1.0)
-    assert (ratio[(begin > ZERO + 1200 * MS) & (begin < ZERO + 1400 * MS)] >= SLOW).all()
+    assert (ratio[(begin > ZERO + 2400 * MS) & (begin < ZERO + 2600 * MS)] >= SLOW).all()
 
 
 def test_it_is_the_quotient_of_what_they_took_and_what_they_should_have_taken() -> None:

@@ -11,7 +11,8 @@ from teller_core.data.steps import Mapping
 from teller_core.data.table import UNKNOWN, take
 from teller_core.judge import holds, life
 from teller_core.judge.assess import assess
-from teller_core.judge.diagnose import LEAST_NS, diagnose_all, judge
+from teller_core.judge.claims import LEAST_NS
+from teller_core.judge.diagnose import diagnose_all, judge
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.rules import OF_STEPS, RULES
 from teller_core.judge.scene import scene

@@ -64,6 +64,18 @@ def test_a_prefix_that_is_cut_short_is_missed_where_its_neighbors_miss_it_too_el
     assert not any("scheduler.prefix_cache_miss" in named(reports[at]) for at in (0, 12))
 
 
+@pytest.mark.parametrize(("missed", "expected"), [(32, False), (320, True)])
+def test_prompts_that_part_inside_a_block_of_the_cache_have_not_missed_it(missed: int, expected: bool) -> None:
+    made, numbers = serve([Ask(at * 250, prompt=2500, output=20) for at in range(16)])
+    found = np.full(16, 4000, np.int32)
+    found[4:10] -= missed
+    told = replace(made.requests, prompt_tokens=np.full(16, 5000, np.int32), cached_tokens=found)
+    reports = diagnose_all(replace(made, requests=told), numbers)
+    assert ["scheduler.prefix_cache_miss" in named(report) for report in reports] == [
+        4 <= at < 10 and expected for at in range(16)
+    ]
+
+
 @pytest.mark.parametrize(
     ("usage", "evicted", "cause"),
     [

@@ -92,15 +92,25 @@ def test_a_thread_that_sleeps_while_all_of_its_process_stands_still_is_the_inter
     assert named(diagnose_all(asleep, numbers))[:1] == ["host.blocking_call"]
 
 
-def test_what_takes_long_between_steps_while_the_engine_runs_is_its_own_work() -> None:
+@pytest.mark.parametrize(
+    ("did", "cause"),
+    [
+        ({}, "host.step_overhead"),
+        ({"asleep": 28}, "host.blocking_call"),
+        ({"asleep": 28, "beside": 28}, "frontend.detok_stream"),
+    ],
+)
+def test_what_takes_long_between_steps_is_the_engine_s_own_work_where_its_thread_ran(
+    did: dict[str, int], cause: str
+) -> None:
     capture, numbers = slow()
-    capture = watched(capture)
+    capture = watched(capture, **did)
     steps, long = capture.steps, capture.steps.finished - capture.steps.launched > EXTRA * MS
     moved = np.where(long, steps.launched + EXTRA * MS, steps.launched)
     took = np.where(long, numbers.steps.took - EXTRA * MS, numbers.steps.took)
     told = replace(numbers, steps=replace(numbers.steps, took=took))
     reports = diagnose_all(replace(capture, steps=replace(steps, launched=moved)), told)
-    assert named(reports)[:1] == ["host.step_overhead"]
+    assert named(reports)[:1] == [cause]
     assert not reports[QUIET].findings
 
 

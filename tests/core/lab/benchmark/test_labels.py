@@ -15,6 +15,7 @@ from teller_core.data.tree import ROOT, Tree
 from teller_core.lab.benchmark.chosen import effect, everything, healthy, of_strike, struck
 from teller_core.lab.benchmark.cut import cut
 from teller_core.lab.benchmark.labels import HARD_NEGATIVE, HEALTHY, NOT_JUDGED, STRUCK, Labels, labels_of
+from teller_core.lab.benchmark.twins import lost
 from teller_core.lab.blocks import BlockTruth
 from tests.core.lab.benchmark.told import BEGIN, SECOND, block, calm, strike, window
 from tests.core.store.made import capture_of, filled
@@ -64,7 +65,7 @@ def served(
 
 def labelled(whole: Capture, truth: BlockTruth, number: int = 0) -> Labels:
     chosen = of_strike(truth, number, profiled=True)
-    return labels_of(cut(whole, [one.interval for one in chosen]), chosen)
+    return labels_of(cut(whole, [one.interval for one in chosen]), chosen, lost(whole, chosen))
 
 
 TWO = {"a": (0, 100, 900), "b": (1, 100, 900), "c": (1, 1000, 1900)}
@@ -78,16 +79,35 @@ def test_a_request_is_struck_where_it_lost_a_twentieth_of_its_time() -> None:
     assert found.request_window.tolist() == [0, 1, 1]
 
 
-def test_where_no_delays_are_told_every_ordinary_request_of_the_window_is_struck() -> None:
-    untold = strike("prefix_cache_miss", "scheduler.prefix_cache_miss", where="load", role="client")
-    truth = block([untold], [calm(0, ["a"]), window(1, 0, ["b"], others=["c"])])
+UNTOLD = strike("prefix_cache_miss", "scheduler.prefix_cache_miss", where="load", role="client")
+
+
+def test_where_no_delays_are_told_who_took_longer_than_its_twins_is_struck() -> None:
+    windows = {"a": (0, 100, 600), "b": (0, 600, 1400), "d": (1, 100, 600), "e": (1, 700, 1500)}
+    taken = {"f": (2, 100, 650), "g": (2, 700, 1510)}
+    truth = block([UNTOLD], [calm(0, ["a", "b"]), calm(1, ["d", "e"]), window(2, 0, ["f", "g"])])
+    found = labelled(served({**windows, **taken}), truth)
+    assert found.request.tolist() == [HEALTHY] * 4 + [STRUCK, NOT_JUDGED]
+
+
+def test_what_is_judged_by_the_first_token_is_lost_before_it() -> None:
+    truth = block([replace(UNTOLD, judged_by="ttft")], [calm(0, ["a"]), window(1, 0, ["b"])])
+    whole = served({"a": (0, 100, 900), "b": (1, 100, 700)})
+    first = whole.requests.client_start + np.array([50, 110]) * MS
+    for sooner, label in ((0, STRUCK), (40 * MS, NOT_JUDGED)):
+        told = replace(whole.requests, client_first=first - np.array([0, sooner]))
+        assert labelled(replace(whole, requests=told), truth).request.tolist() == [HEALTHY, label]
+
+
+def test_without_delays_and_without_twins_every_ordinary_request_of_the_window_is_struck() -> None:
+    truth = block([UNTOLD], [calm(0, []), window(1, 0, ["b"], others=["c"])])
     assert labelled(served(TWO), truth).request.tolist() == [HEALTHY, STRUCK, NOT_JUDGED]
 
 
 @pytest.mark.parametrize("role", ["engine", "front_end"])
 def test_waits_of_the_thread_that_computes_say_nothing_of_a_quota_on_another_process(role: str) -> None:
     quota = strike("engine_quota", "host.cpu_starvation", where="outside", role=role)
-    truth = block([quota], [calm(0, ["a"]), window(1, 0, ["b", "c"], [(200, 201)])])
+    truth = block([quota], [calm(0, []), window(1, 0, ["b", "c"], [(200, 201)])])
     found = labelled(served(TWO, [(1, 150, 250)]), truth)
     assert found.request.tolist() == [HEALTHY, STRUCK, STRUCK]
     assert found.step.tolist() == [NOT_JUDGED]

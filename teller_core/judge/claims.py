@@ -1,0 +1,124 @@
+"""Which clues are named as causes of a request: by what they cost it, and by what the requests beside it lost to the same."""
+
+from collections.abc import Sequence
+
+from teller_core.data.causes import cause
+from teller_core.data.report import Metric
+from teller_core.judge.beside import BESIDE, arrivals
+from teller_core.judge.evidence import Clue
+from teller_core.judge.prepare import Case
+from teller_core.judge.questions import Answers
+from teller_core.judge.rules import AS_MUCH, OF_STEPS, RULES, SAYS_WHY
+from teller_core.judge.scene import Scene, scene
+
+LEAST_NS = 30_000_000
+"""What a cause costs must be noticeable: people do not notice less than tens of milliseconds."""
+LEAST_SHARE = 0.1
+"""And it must be this share of what the metric measures: everything else delays every request a little."""
+FEW_NS = 5_000_000
+"""Less than this is nothing that anybody would look for."""
+OWN_SHARE = 0.02
+"""What the engine recorded of this very request needs less: it is no noise."""
+LASTING_SHARE = 0.05
+"""So does what most of the requests beside it lost time to as well: chance does not strike several in a row. A twentieth is
+what a fault must cost to be one.
+"""
+DIFFUSE_SHARE = 0.2
+"""What is spread over many steps and told from counters needs more: noise of a busy host, or prompts that are somewhat longer
+than most, add up too.
+"""
+DIFFUSE = frozenset(
+    {
+        "host.cpu_starvation",
+        "host.interpreter_lock",
+        "host.memory_bandwidth",
+        "host.step_overhead",
+        "scheduler.prefill_interference",
+    }
+)
+EVERYDAY = DIFFUSE | {
+    "frontend.input_processing",
+    "frontend.detok_stream",
+    "frontend.gateway_overhead",
+    "scheduler.queue_saturation",
+    "host.blocking_call",
+    "comm.straggler_rank",
+    "comm.degraded_link",
+    "comm.moe_imbalance",
+}
+"""Where several requests come at once all of them lose some time to these, and all is well."""
+OWN = frozenset({"scheduler.kv_preemption"})
+DIRECT = frozenset(
+    {
+        "host.gc_pause",
+        "host.io_stall",
+        "host.observer_overhead",
+        "scheduler.prefill_interference",
+        "scheduler.kv_preemption",
+    }
+)
+"""Recorded delays of this very request: they are told unless it was faster than predicted."""
+NOTICEABLE = 1.1
+"""Other causes are told of a request that took this many times what its work or its load predicts."""
+LARGE_SHARE = 0.3
+"""A cause that took this much is told even of a request that is not slower than predicted: the prediction may know of it."""
+ALWAYS_THERE = frozenset(
+    {"host.step_overhead", "cuda.graph_miss", "comm.fabric_fallback", "gpu.wrong_kernel", "scheduler.prefix_cache_miss"}
+)
+"""Causes that may hold for every request of a service: they are claimed only for a request that is slow by a question."""
+
+
+def heard(view: Scene) -> list[Clue]:
+    """What all rules say of a request, however little it cost."""
+    served = bool(len(view.life.step) or len(view.holds.step))
+    rules = [rule for key, rule in RULES.items() if served or key not in OF_STEPS]
+    return [clue for rule in rules if (clue := rule(view)) is not None]
+
+
+def claimed(view: Scene, answers: Answers, found: Sequence[Clue]) -> list[Clue]:
+    """Of the clues that were ``found`` those that may be named and cost this request enough, the dearest first."""
+    kept = sorted((clue for clue in found if _counts(view, answers, clue)), key=lambda clue: -clue.ns)
+    named = [clue for at, clue in enumerate(kept) if clue.cause not in [before.cause for before in kept[:at]]]
+    return [clue for clue in named if not any(_says_why(other, clue) for other in named)]
+
+
+def _says_why(better: Clue, clue: Clue) -> bool:
+    """Whether ``better`` is what brought ``clue``'s cause about."""
+    return clue.cause in SAYS_WHY.get(better.cause, ()) and better.ns >= AS_MUCH * clue.ns
+
+
+def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
+    """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
+    if cause(clue.cause).tier > view.case.capture.tier:
+        return False
+    own = clue.decided or clue.cause in OWN
+    if own:
+        return clue.ns >= max(FEW_NS, OWN_SHARE * view.span)
+    diffuse = clue.cause in DIFFUSE and not clue.profiled
+    if clue.ns < max(LEAST_NS, (DIFFUSE_SHARE if diffuse else LEAST_SHARE) * view.span):
+        return _lasts(view, clue)
+    if answers.slow:
+        return True
+    if clue.cause in ALWAYS_THERE and not clue.singled:
+        return False
+    return answers.worst >= (1.0 if clue.cause in DIRECT else NOTICEABLE) or clue.ns >= LARGE_SHARE * view.span
+
+
+def _lasts(view: Scene, clue: Clue) -> bool:
+    """Whether the requests beside it lost about as much to the same."""
+    if clue.cause in EVERYDAY | ALWAYS_THERE or clue.ns < max(FEW_NS, LASTING_SHARE * view.span):
+        return False
+    before, after = view.case.once("by arrival", arrivals).beside(view.life.request)
+    near = [*before, *after]
+    struck = [clue.cause in _lost(view.case, request, view.metric) for request in near]
+    return len(near) >= BESIDE and 2 * sum(struck) >= len(near)
+
+
+def _lost(case: Case, request: int, metric: Metric) -> frozenset[str]:
+    """The causes to which a request lost half of what counts at least."""
+    known = case.once(f"lost, {metric}", lambda case: dict[int, frozenset[str]]())
+    if request not in known:
+        view = scene(case, request, metric)
+        least = max(FEW_NS, LASTING_SHARE * view.span) / 2
+        known[request] = frozenset(clue.cause for clue in heard(view) if clue.ns >= least)
+    return known[request]
