@@ -152,7 +152,7 @@ def _by_load(capture: Capture, expectations: StepExpectations, values: dict[str,
             cadence, own, first, request=i, begin=int(begin[i]), output=int(requests.output_tokens[i])
         ):
             life[metric].append(stretch)
-        if len(own) > first + 1 and cadence.stretch(int(own[max(first, 0)]), int(own[-1]) + 1) is not None:
+        if len(own) > max(first, 0) + 1 and cadence.stretch(int(own[max(first, 0)]), int(own[-1]) + 1) is not None:
             longest[i] = int(np.max(np.diff(cadence.expected[own[max(first, 0) :] + 1])))
     for metric, stretches in life.items():
         value = values[metric]

@@ -113,7 +113,7 @@ def with_graphs(steps: int = 12) -> Capture:
 
 @cache
 def first(kind: str = "ranks") -> Prepared:
-    """The first piece of a recording: of two ``ranks``, ``one``, or with ``graphs``."""
-    made = with_graphs() if kind == "graphs" else recording(12, 2 if kind == "ranks" else 1)
+    """The first piece of a recording: of two ``ranks``, ``one``, one of a ``single`` step, or with ``graphs``."""
+    made = with_graphs() if kind == "graphs" else recording(1 if kind == "single" else 12, 2 if kind == "ranks" else 1)
     found = ready(made)
     return prepared(found, pieces(found)[0])

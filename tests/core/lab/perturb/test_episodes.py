@@ -101,6 +101,14 @@ def test_methods_see_an_episode_like_any_capture() -> None:
     assert len(seen.assessment.steps.took) == len(seen.capture.steps.engine)
 
 
+def test_requests_of_a_single_step_are_judged_by_all_but_their_gaps() -> None:
+    seen = blinded(episode("single", "slow_kernel").capture)
+    asked = seen.assessment.requests
+    assert "e2e" in asked.metric
+    assert not (asked.value[[name == "itl_max" for name in asked.metric]] > 0).any()
+    assert seen.steps.profiled.sum() == RUNS
+
+
 def test_every_factor_has_a_word() -> None:
     assert [severity(factor) for factor in (1.05, 1.5, 3.0, 10.0)] == ["slight", "clear", "strong", "extreme"]
     assert possible(first("graphs"))
