@@ -24,7 +24,7 @@ from teller_core.lab.perturb.telling_apart import TELLS, Asked, Verdict, asked, 
 TIER = 4
 MOST_JUDGED = 480
 """Episodes, of all recordings alike: those of the test side are judged by every method, the others are learned from."""
-MOST_CONTROLS, MOST_ASKED = 16, 100
+MOST_CONTROLS, MOST_ASKED = 16, 80
 """Episodes of a recording of which it is asked whether a recorded run, and whether what was struck, can be told."""
 BESIDE = (
     "request.top_1", "request.top_3", "request.healthy_unclaimed", "request.hard_unclaimed", "step.f1_at_43", "step.pr_auc_at_43",

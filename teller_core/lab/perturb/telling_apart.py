@@ -80,45 +80,59 @@ def _middle(value: Float64) -> Float64:
 
 
 def _sums(capture: Capture, moved: frozenset[str], named: frozenset[str]) -> Iterator[Float64]:
-    """Columns: of each layer, how many spans, their own time, the longest and the quartiles; and how names differ in it."""
+    """Columns: of each layer, how many spans and their own time, and how much the names in it differ from other runs."""
+    spans = [found for at in range(len(capture.ranks)) if (found := _spans(capture, at, named)) is not None]
+    steps = len(capture.steps.engine)
     for layer, side in LAYERS:
         if side in moved:
             continue
-        count, table = _of_layer(capture, layer, named)
+        count, table = _of_layer(spans, layer, steps)
         if not table.size:
-            yield from (np.full(len(count), np.nan) for _ in range(6))
+            yield from (np.full(steps, np.nan) for _ in range(6))
             continue
         yield np.log1p(count)
         yield np.log(table.sum(axis=1) + 1.0)
         large = table[:, np.median(table, axis=0) >= LEAST_NS]
-        away = np.log(large + 1.0) - np.log(np.median(large, axis=0) + 1.0) if large.size else np.zeros((len(count), 1))
+        away = np.log(large + 1.0) - np.log(np.median(large, axis=0) + 1.0) if large.size else np.zeros((steps, 1))
         yield from (away.mean(axis=1), away.std(axis=1), away.max(axis=1), away.min(axis=1))
 
 
-def _of_layer(capture: Capture, layer: int, named: frozenset[str]) -> tuple[Float64, Float64]:
-    """How many spans of each step are of ``layer``, and float64 ns [steps, names] of their own time; no waits, none ``named``."""
-    steps, work = len(capture.steps.engine), capture.work
-    count, number = np.zeros(steps), dict[str, int]()
-    cells: list[tuple[int, int, float]] = []
-    for position, rank in enumerate(capture.ranks):
-        if rank.tree is None:
-            continue
-        trace, own = rank.tree.trace, rank.tree.self_time()
-        of = [_counts(name, named) for name in trace.names]
-        good = np.array(of, dtype=np.bool_)[trace.name] & (trace.layer == layer)
-        for at in np.flatnonzero((work.rank == position) & (work.row >= 0)).tolist():
-            low, high, step = int(work.row[at]), int(work.row_stop[at]), int(work.step[at])
-            rows = np.flatnonzero(good[low:high]) + low
-            count[step] += len(rows)
-            each = np.bincount(trace.name[rows], weights=own[rows], minlength=1)
-            cells += [
-                (step, number.setdefault(f"{position} {trace.names[name]}", len(number)), float(each[name]))
-                for name in np.unique(trace.name[rows]).tolist()
-            ]
-    table = np.zeros((steps, len(number)))
-    for step, name, ns in cells:
-        table[step, name] += ns
-    return count, table
+class _Spans(NamedTuple):
+    """Spans of a rank that lie in steps, no waits and none that is named: ``step``, ``name``, ``layer`` and ns of ``own`` time."""
+
+    step: Int64
+    name: Int64
+    layer: Int64
+    own: Int64
+
+
+def _spans(capture: Capture, position: int, named: frozenset[str]) -> _Spans | None:
+    tree, work = capture.ranks[position].tree, capture.work
+    if tree is None:
+        return None
+    of = np.full(len(tree), -1, dtype=np.int64)
+    for at in np.flatnonzero((work.rank == position) & (work.row >= 0)).tolist():
+        of[int(work.row[at]) : int(work.row_stop[at])] = int(work.step[at])
+    trace = tree.trace
+    counts = np.array([_counts(name, named) for name in trace.names], dtype=np.bool_)
+    rows = np.flatnonzero((of >= 0) & counts[trace.name])
+    return _Spans(
+        of[rows], trace.name[rows].astype(np.int64), trace.layer[rows].astype(np.int64), tree.self_time()[rows]
+    )
+
+
+def _of_layer(spans: Sequence[_Spans], layer: int, steps: int) -> tuple[Float64, Float64]:
+    """How many spans of each step are of ``layer``, and float64 ns [steps, names of each rank] of their own time."""
+    count, tables = np.zeros(steps), [np.zeros((steps, 0))]
+    for one in spans:
+        mine = one.layer == layer
+        step = one.step[mine]
+        count += np.bincount(step, minlength=steps)
+        names, name = np.unique(one.name[mine], return_inverse=True)
+        table = np.zeros((steps, len(names)))
+        np.add.at(table, (step, name.reshape(-1)), one.own[mine])
+        tables.append(table)
+    return count, np.concatenate(tables, axis=1)
 
 
 def _counts(name: str, named: frozenset[str]) -> bool:
@@ -143,16 +157,23 @@ def _area(value: Float64, label: Mask, of: Int64) -> float:
         held = np.isin(of, groups[folds == fold])
         if not (_both(label[held]) and _both(label[~held])):
             continue
-        weight = _balanced(label[~held])
-        model = boosted_trees(
-            value[~held][weight],
-            label[~held][weight].astype(np.float64),
-            leaves=LEAVES,
-            rate=RATE,
-            loss="squared_error",
-            seed=0,
+        learned, said = value[~held], label[~held]
+        varies = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in learned.T], dtype=np.bool_)
+        rows = _balanced(said)
+        model = (
+            boosted_trees(
+                learned[rows][:, varies],
+                said[rows].astype(np.float64),
+                leaves=LEAVES,
+                rate=RATE,
+                loss="squared_error",
+                seed=0,
+            )
+            if varies.any()
+            else None
         )
-        areas.append(area(np.asarray(model.predict(value[held]), np.float64), label[held]))
+        score = np.zeros(int(held.sum())) if model is None else np.asarray(model.predict(value[held][:, varies]))
+        areas.append(area(score, label[held]))
     return float(np.mean(areas)) if areas else float("nan")
 
 

@@ -34,6 +34,13 @@ def test_a_leak_is_told_and_noise_is_not() -> None:
     assert not asked("noise", questions(0.0)).told
 
 
+def test_a_column_of_which_nothing_is_known_tells_nothing() -> None:
+    given = [one._replace(value=np.column_stack([one.value, np.full(24, np.nan)])) for one in questions(1.0)]
+    assert asked("leak", given) == asked("leak", questions(1.0))
+    nothing = [one._replace(value=np.full((24, 2), np.nan)) for one in questions(0.0)]
+    assert asked("nothing", nothing).by_episode == 0.5
+
+
 def test_what_a_fault_names_is_not_looked_at() -> None:
     found = episode("one", "slow_kernel", 3)
     steps = found.touched.shape[1]
