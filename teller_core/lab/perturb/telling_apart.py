@@ -98,7 +98,7 @@ def _sums(capture: Capture, moved: frozenset[str], named: frozenset[str]) -> Ite
 
 
 class _Spans(NamedTuple):
-    """Spans of a rank that lie in steps, no waits and none that is named: ``step``, ``name``, ``layer`` and ns of ``own`` time."""
+    """Spans of a rank in steps, no waits and none that is named: ``step``, ``name``, ``layer``, and ns of ``own`` time."""
 
     step: Int64
     name: Int64
@@ -157,24 +157,19 @@ def _area(value: Float64, label: Mask, of: Int64) -> float:
         held = np.isin(of, groups[folds == fold])
         if not (_both(label[held]) and _both(label[~held])):
             continue
-        learned, said = value[~held], label[~held]
-        varies = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in learned.T], dtype=np.bool_)
-        rows = _balanced(said)
-        model = (
-            boosted_trees(
-                learned[rows][:, varies],
-                said[rows].astype(np.float64),
-                leaves=LEAVES,
-                rate=RATE,
-                loss="squared_error",
-                seed=0,
-            )
-            if varies.any()
-            else None
-        )
-        score = np.zeros(int(held.sum())) if model is None else np.asarray(model.predict(value[held][:, varies]))
-        areas.append(area(score, label[held]))
+        rows = np.flatnonzero(~held)[_balanced(label[~held])]
+        areas.append(area(_scores(value[rows], label[rows], value[held]), label[held]))
     return float(np.mean(areas)) if areas else float("nan")
+
+
+def _scores(learned: Float64, label: Mask, asked_of: Float64) -> Float64:
+    """float64 a row of ``asked_of``: all alike where no column of what is learned from varies."""
+    varies = np.array([len(np.unique(column[~np.isnan(column)])) > 1 for column in learned.T], dtype=np.bool_)
+    if not varies.any():
+        return np.zeros(len(asked_of))
+    target = label.astype(np.float64)
+    model = boosted_trees(learned[:, varies], target, leaves=LEAVES, rate=RATE, loss="squared_error", seed=0)
+    return np.asarray(model.predict(asked_of[:, varies]), dtype=np.float64)
 
 
 def _both(label: Mask) -> bool:
