@@ -272,6 +272,7 @@ def _model(model: Parser, common: Parser) -> None:
         each.add_argument("--to", type=path, required=True, metavar="FOLDER", help="where what is trained goes")
         each.add_argument("--minutes", type=number, metavar="M", help=f"of each training at most (default: {minutes})")
         each.add_argument("--backbone", type=path, metavar="FOLDER", help="a causal language model to train around")
+        each.add_argument("--threads", type=count, default=2, metavar="N", help="of processors (default: 2)")
     train.add_argument("--seed", type=int, default=0, help="of all that chance decides (default: 0)")
     train.add_argument(
         "--unseen", default="", metavar="CAUSE", help="learn nothing of it, to see what is said of it then"

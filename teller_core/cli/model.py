@@ -30,7 +30,7 @@ def _train(given: argparse.Namespace) -> int:
 
     asked = {"updates": given.updates, "minutes": given.minutes}
     plan = replace(
-        Plan(seed=given.seed, unseen=given.unseen),
+        Plan(seed=given.seed, unseen=given.unseen, threads=given.threads),
         **{name: value for name, value in asked.items() if value is not None},
     )
     _show(train(_work(given, plan), given.to, _tell))
@@ -41,7 +41,7 @@ def _ablate(given: argparse.Namespace) -> int:
     from teller_core.model.ablating import REDUCED, ablate, lines_of
     from teller_core.model.options import PAPER
 
-    plan = REDUCED if given.minutes is None else replace(REDUCED, minutes=given.minutes)
+    plan = replace(REDUCED, threads=given.threads, minutes=given.minutes or REDUCED.minutes)
     parts = (*(given.without or READ), *(PAPER if given.paper else ()))
     say("\n".join(lines_of(ablate(_work(given, plan), given.to, parts, given.seeds, _tell))))
     return 0
