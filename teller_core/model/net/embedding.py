@@ -14,8 +14,12 @@ from teller_core.model.preparing import BUCKETS, CODES, VALUES
 
 BINS = 8
 """Of a number: piecewise linear encoding (Gorishniy, Rubachev and Babenko 2022) over quantiles of the training side."""
+HEADS = 4
 FEATURES = len(CLUE) + 3
 """Of a clue: its three numbers, the root of the cost, whether it is known, and whether it saw something."""
+
+AS_RULES = (1.0, 1.0, 4.0, 1.0, 0.0, 0.0)
+"""Of each of them, where training begins: what rules would tell comes first, then what cost most."""
 
 
 class Numbers(nn.Module):
@@ -33,13 +37,16 @@ class Numbers(nn.Module):
         self.register_buffer("width", torch.ones(count, BINS))
         self.register_buffer("group", torch.from_numpy(GROUP_OF.copy()), persistent=False)
 
-    def forward(self, value: Tensor) -> Tensor:
-        """[n, N] -> [n, groups, hidden]."""
+    def parts(self, value: Tensor) -> Tensor:
+        """[n, N] -> [n, N, BINS + 1]: how full each part of a number's range is, and whether the number is known; else all 0."""
         known = ~value.isnan()
         parts = ((value.nan_to_num(0.0).unsqueeze(-1) - self.low) / self.width).clamp(0.0, 1.0)
-        full = torch.cat([parts, torch.ones_like(parts[..., :1])], dim=-1) * known.unsqueeze(-1)
+        return torch.cat([parts, torch.ones_like(parts[..., :1])], dim=-1) * known.unsqueeze(-1)
+
+    def forward(self, full: Tensor) -> Tensor:
+        """What :meth:`parts` gives -> [n, groups, hidden]."""
         each = torch.bmm(full.transpose(0, 1), self.weight).transpose(0, 1)
-        groups = each.new_zeros(len(value), int(self.group[-1]) + 1, each.shape[-1])
+        groups = each.new_zeros(len(full), int(self.group[-1]) + 1, each.shape[-1])
         return groups.index_add(1, self.group, each)
 
 
@@ -53,7 +60,7 @@ def features(clues: Tensor) -> Tensor:
 
 class Clues(nn.Module):
     """What the rules say: a vector for each layer of causes, and a bonus for each cause, learned from all together: one that is
-    rarely seen is told as the others are.
+    rarely seen is told as the others are. Before anything is learned, the bonus ranks causes as the rules do.
     """
 
     layer: Tensor
@@ -61,7 +68,11 @@ class Clues(nn.Module):
     def __init__(self, hidden: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(len(cause_ids()), FEATURES, hidden) * 0.05)
-        self.bonus = nn.Sequential(nn.Linear(FEATURES, 16), nn.GELU(), nn.Linear(16, 1))
+        self.first, last = nn.Linear(FEATURES, 1), nn.Linear(16, 1)
+        self.bonus = nn.Sequential(nn.Linear(FEATURES, 16), nn.GELU(), last)
+        self.first.weight.data[:] = torch.tensor(AS_RULES)
+        for each in (self.first.bias, last.weight, last.bias):
+            nn.init.zeros_(each)
         self.register_buffer("layer", torch.from_numpy(LAYER_OF.copy()), persistent=False)
 
     def forward(self, clues: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +80,7 @@ class Clues(nn.Module):
         given = features(clues)
         each = torch.bmm(given.transpose(0, 1), self.weight).transpose(0, 1)
         layers = each.new_zeros(len(clues), len(LAYER_NAMES), each.shape[-1]).index_add(1, self.layer, each)
-        return layers, self.bonus(given).squeeze(-1)
+        return layers, (self.first(given) + self.bonus(given)).squeeze(-1)
 
 
 class Items(nn.Module):
@@ -119,11 +130,12 @@ class Embedding(nn.Module):
         for table in (self.place, self.symbol, self.bag, self.head, self.tier):
             _small(table)
 
-    def groups(self, numbers: Tensor, clues: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-        """[places, hidden] of those that are known, and the bonus of each cause [n, causes]."""
+    def groups(self, numbers: Tensor, clues: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[places, hidden] of those that are known; the bonus of each cause [n, causes]; the numbers in parts."""
         layers, bonus = self.clues(clues)
-        every = torch.cat([self.numbers(numbers), layers], dim=1).flatten(0, 1)
-        return every[place] + self.place(place % PLACES), bonus
+        parts = self.numbers.parts(numbers)
+        every = torch.cat([self.numbers(parts), layers], dim=1).flatten(0, 1)
+        return every[place] + self.place(place % PLACES), bonus, parts
 
     def items(self, name: str, part: Part, device: torch.device) -> Tensor:
         """[p, hidden] of the items of one part."""
@@ -136,6 +148,27 @@ class Embedding(nn.Module):
 def _small(table: nn.Module) -> None:
     assert isinstance(table, nn.Embedding | nn.EmbeddingBag)
     nn.init.normal_(table.weight, std=0.05)
+
+
+class Guess(nn.Module):
+    """What numbers and rules say without anything else: a straight line over the parts of all numbers, and the rules' word. What
+    the decoder finds is added to it, so that training begins where numbers and rules end.
+    """
+
+    def __init__(self, causes: int) -> None:
+        super().__init__()
+        self.wide = nn.Linear(len(NUMBERS) * (BINS + 1), HEADS + causes, bias=False)
+        self.alarm = nn.Linear(2, HEADS)
+        nn.init.zeros_(self.wide.weight)
+        self.alarm.weight.data[:] = torch.tensor([3.0, 1.0])
+        nn.init.constant_(self.alarm.bias, -2.0)
+
+    def forward(self, parts: Tensor, clues: Tensor, bonus: Tensor) -> Tensor:
+        """[n, HEADS + classes]: of the abnormal scores, then of the causes."""
+        loudest = clues.nan_to_num(0.0).clamp(0.0, 1.0).amax(dim=1)[:, [2, 0]]
+        straight = self.wide(parts.flatten(1))
+        first = straight.shape[1] - bonus.shape[1] - HEADS
+        return straight + torch.cat([self.alarm(loudest), nn.functional.pad(bonus, (first, 0))], dim=1)
 
 
 def bins(values: "np.ndarray[tuple[int, int], np.dtype[np.float32]]") -> tuple["np.ndarray", "np.ndarray"]:

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from teller_core.data.sheet_parts import PARTS
 from teller_core.data.table import Int32, Int64
-from teller_core.model.classes import FIRST, classes
+from teller_core.model.classes import NONE, classes
 from teller_core.model.inputs import owners
 from teller_core.model.laying import Batch
-from teller_core.model.net.embedding import Embedding
+from teller_core.model.net.embedding import HEADS, Embedding, Guess
 from teller_core.model.options import OURS, Shape
 
 OPERATORS = ("suspects", "pieces")
@@ -23,6 +23,8 @@ OPERATORS = ("suspects", "pieces")
 MOST_FACTS = PARTS["facts"]
 POINTED = 64
 """Width of what pointers compare."""
+CALM = 3.0
+"""Of a sheet that nothing speaks about, where training begins: rules must tell a cause to outweigh it."""
 NEVER = -1e4
 """A logit of what cannot be: a cause that training never saw."""
 
@@ -69,25 +71,30 @@ class Network(nn.Module):
         self.spoken, self.words = words, nn.Embedding(max(words, 1), hidden)
         self.cite, self.cited = nn.Linear(hidden, POINTED), nn.Linear(hidden, POINTED, bias=False)
         self.after = nn.LayerNorm(hidden)
-        self.abnormal, self.cause = nn.Linear(hidden, 4), nn.Linear(hidden, classes())
+        self.guess = Guess(classes())
+        self.abnormal, self.cause = nn.Linear(hidden, HEADS), nn.Linear(hidden, classes())
         self.operator, self.rank, self.fact = Pointer(hidden), Pointer(hidden), Pointer(hidden)
         self.register_buffer("present", torch.ones(classes(), dtype=torch.bool))
         nn.init.normal_(self.words.weight, std=0.05)
+        for head in (self.abnormal, self.cause):
+            nn.init.normal_(head.weight, std=0.01)
+            nn.init.zeros_(head.bias)
+        self.cause.bias.data[NONE] = CALM
 
     def forward(self, batch: Batch) -> Said:
         """What it says of each sheet of ``batch``."""
-        rows, bonus = self.embedded(batch)
+        rows, guess = self.embedded(batch)
         count = len(batch.inputs)
         given = rows.view(count, batch.length, self.hidden).to(self.decoder.dtype)
         state = self.decoder(inputs_embeds=given, use_cache=False).last_hidden_state
-        return self.read(batch, self.after(state.to(rows.dtype).reshape(-1, self.hidden)), bonus)
+        return self.read(batch, self.after(state.to(rows.dtype).reshape(-1, self.hidden)), guess)
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """[n * length, hidden], and the bonus of each cause [n, causes]."""
+        """[n * length, hidden], and what is guessed before they are read [n, HEADS + classes]."""
         device, inputs, embedding = self.verdict.device, batch.inputs, self.embedding
         numbers = torch.from_numpy(inputs.numbers).to(device)
         clues = torch.from_numpy(inputs.clues).to(device)
-        groups, bonus = embedding.groups(numbers, clues, _moved(batch.place, device))
+        groups, bonus, parts = embedding.groups(numbers, clues, _moved(batch.place, device))
         head, tier = _moved(inputs.head, device), _moved(inputs.tier, device)
         asked = self.verdict + embedding.head(head) + embedding.tier(tier)
         items = {name: embedding.items(name, inputs.parts[name], device) for name in batch.items}
@@ -99,7 +106,7 @@ class Network(nn.Module):
         found.append((batch.words, self._given(batch, items["facts"], device)))
         at = _moved([each for each, _ in found], device)
         rows = torch.zeros(len(inputs) * batch.length, self.hidden, device=device)
-        return rows.index_copy(0, at, torch.cat([each for _, each in found])), bonus
+        return rows.index_copy(0, at, torch.cat([each for _, each in found])), self.guess(parts, clues, bonus)
 
     def _given(self, batch: Batch, facts: Tensor, device: torch.device) -> Tensor:
         """[w, hidden] of what was said: a word, or the fact that was cited."""
@@ -126,12 +133,12 @@ class Network(nn.Module):
         score = score.masked_fill(~there.view(-1, MOST_FACTS)[sheet], NEVER)
         return torch.cat([state @ self.words.weight[: self.spoken].T, score], dim=1)
 
-    def read(self, batch: Batch, state: Tensor, bonus: Tensor) -> Said:
+    def read(self, batch: Batch, state: Tensor, guess: Tensor) -> Said:
         """The heads, at the states of all positions."""
         device, inputs = state.device, batch.inputs
         verdict = state[_moved(batch.verdict, device)]
         head = _moved(inputs.head, device).unsqueeze(1)
-        cause = self.cause(verdict) + nn.functional.pad(bonus, (FIRST, 0))
+        cause = self.cause(verdict) + guess[:, HEADS:]
         operators = [batch.items[name] for name in OPERATORS]
         length = batch.length
         pointed = {
@@ -141,7 +148,7 @@ class Network(nn.Module):
         }
         scores = {name: pointer(verdict, state[at], at // length) for name, (pointer, at) in pointed.items()}
         return Said(
-            abnormal=self.abnormal(verdict).gather(1, head).squeeze(1),
+            abnormal=(self.abnormal(verdict) + guess[:, :HEADS]).gather(1, head).squeeze(1),
             cause=cause.masked_fill(~self.present, NEVER),
             words=self._next(batch, state[_moved(batch.said_at, device)], state[pointed["fact"][1]]),
             **scores,
