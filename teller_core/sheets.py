@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from teller_core.context.linking import clear
 from teller_core.context.sheet_lines import said_between
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
@@ -192,7 +193,7 @@ def _of_profile(case: Case, step: int) -> tuple[Pieces, Suspects]:
 
 
 def _spans(case: Case, step: int) -> list[StepSpans]:
-    """The rows of a step on every rank with a profile of it."""
+    """The rows of a step on every rank with a profile of it; of two recorders of one process those of the one that saw more."""
     work, ranks = case.capture.work, case.capture.ranks
     parts: list[StepSpans] = []
     low, high = np.searchsorted(work.step, [step, step + 1]).tolist()
@@ -201,7 +202,7 @@ def _spans(case: Case, step: int) -> list[StepSpans]:
         if tree is not None and case.detailed[at] and work.row_stop[at] > work.row[at]:
             rank, begin, end = int(work.rank[at]), int(work.row[at]), int(work.row_stop[at])
             parts.append(StepSpans(rank, begin, tree.part(begin, end), ranks[rank].shift))
-    return parts
+    return clear(parts, ranks) if len(parts) > 1 else parts
 
 
 def _placed(suspects: Suspects, pieces: Pieces) -> Suspects:

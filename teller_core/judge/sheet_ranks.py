@@ -1,5 +1,7 @@
 """The ranks of a step, or of the steps of a request, side by side; and, across them, the collectives in which they met."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from teller_core.data.capture import Collectives
@@ -17,21 +19,33 @@ CALLED = "collective"
 NO_TOKEN = -1
 
 
-def several(case: Case, steps: Int64) -> bool:
-    """Whether more than one rank worked on these steps."""
-    work = case.capture.work
-    return len(np.unique(work.rank[_work(case).of(steps)])) > 1
+def processes(case: Case) -> Int32:
+    """int32 a rank: the first position of a recording of the same process. Two recorders of one process are no two ranks."""
+    return case.once("processes", _processes)
+
+
+def _processes(case: Case) -> Int32:
+    first: dict[tuple[str, int], int] = {}
+    found = [
+        first.setdefault((rank.host, rank.pid), at) if rank.pid > 0 else at
+        for at, rank in enumerate(case.capture.ranks)
+    ]
+    return np.array(found, np.int32)
 
 
 def together(case: Case, steps: Int64) -> Together:
     """The ranks that worked on the steps at ``steps``, those first that others waited for most; none where it was one alone."""
     work, rows = case.capture.work, _work(case).of(steps)
-    ranks = np.unique(work.rank[rows]).astype(np.int64)
+    process = processes(case)
+    ranks = np.unique(process[work.rank[rows]]).astype(np.int64)
     if len(ranks) < 2:
         return no_rows(Together)
-    lasted = np.bincount(work.rank[rows], weights=work.stop[rows] - work.start[rows])[ranks]
+    each = np.bincount(work.rank[rows], weights=work.stop[rows] - work.start[rows], minlength=len(process))
+    longest = np.zeros(len(process))
+    np.maximum.at(longest, process, each)
+    lasted = longest[ranks]
     whole = max(int(case.took[steps][case.took[steps] > 0].sum()), 1)
-    met = take(case.capture.collectives, _met(case).of(steps))
+    met = _of_processes(take(case.capture.collectives, _met(case).of(steps)), process)
     count = np.bincount(met.rank, minlength=int(ranks.max()) + 1)[ranks]
     sums = _sums(met, ranks)
     order = np.argsort(-np.nan_to_num(sums["waited_for"], nan=-1.0), kind="stable")[: PARTS["together"]]
@@ -54,6 +68,10 @@ def _work(case: Case) -> Keyed:
 
 def _met(case: Case) -> Keyed:
     return case.once("collectives", lambda case: keyed(case.capture.collectives.step.astype(np.int64)))
+
+
+def _of_processes(met: Collectives, process: Int32) -> Collectives:
+    return replace(met, rank=process[met.rank], late=np.where(met.late >= 0, process[met.late], np.int32(-1)))
 
 
 def _sums(met: Collectives, ranks: Int64) -> dict[str, Float64]:

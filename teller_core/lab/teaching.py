@@ -15,6 +15,7 @@ from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
 from teller_core.data.table import Int8, Int64, Text
 from teller_core.errors import FormatError, InputError
+from teller_core.judge.sheet_ranks import processes
 from teller_core.lab.benchmark import episodes as cut
 from teller_core.lab.benchmark.pack import Packed, capture_of, lives
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
@@ -24,8 +25,8 @@ from teller_core.tell.visible import visible
 
 TIERS = (1, 2, 3, 4)
 """At T0 nothing tells one request from another."""
-MOST = 2_400
-"""Sheets of a life, over all its tiers: as many as find room in a training of forty minutes with those of twenty others."""
+MOST = 6_000
+"""Sheets of a life, over all its tiers, if all of them find enough that was struck: mostly half of it come together."""
 OTHERS = 3
 """Of what was not struck, as many times as of what was: fewer would teach that trouble is common."""
 STEPS = 0.4
@@ -110,7 +111,7 @@ def draw(given: cut.Episode, episode: Episode, most: int, chance: np.random.Gene
     of_requests = np.zeros(len(judged))
     np.maximum.at(of_requests, case.capture.participation.request, looked[case.capture.participation.step])
     requests = some(judged, of_requests > 0, round(most * (1 - STEPS)), chance)
-    views = 1 + (len(case.capture.ranks) > 1)
+    views = 1 + (len(np.unique(processes(case)[case.capture.work.rank])) > 1)
     steps = some(labels.step, case.profiled, round(most * STEPS / views), chance)
     sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
     return Drawn(sheets, truth_of(sheets, given, episode))

@@ -102,6 +102,18 @@ def test_pieces_are_spans_of_the_step_with_their_own_names(
     assert seen > 10
 
 
+def test_two_recorders_of_one_process_are_no_two_ranks() -> None:
+    one = profiled(0, ranks=2).seen
+    steps = np.arange(6, dtype=np.int64)
+    apart = step_sheets(case_of(one.capture, one.assessment), steps)
+    assert (apart.view == View.HORIZONTAL).sum() == 6 and (np.diff(apart.together_at) == 2).all()
+    ranks = [replace(rank, host="h", pid=7) for rank in one.capture.ranks]
+    same = step_sheets(case_of(replace(one.capture, ranks=ranks), one.assessment), steps)
+    assert (same.view == View.VERTICAL).all() and not len(same.together.rank)
+    for at in range(len(same)):
+        assert len(set(same.pieces.rank[same.of("pieces", at)].tolist())) <= 1
+
+
 def test_what_struck_shows_in_clues_and_facts_of_those_it_struck() -> None:
     one = episode(0, "gc")
     requests, steps = all_of(one.seen.case)
