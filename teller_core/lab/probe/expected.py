@@ -26,6 +26,11 @@ EXPECTED: tuple[Expected, ...] = (
         "lines", r"line vllm\.stats", "written every ten seconds: what is slow takes longer, and more of them are in it"
     ),
     _of(
+        "operators",
+        r"operator (detach|aten::full)",
+        "an answer that must obey a grammar is sampled with a mask over its words, which operators of its own lay on",
+    ),
+    _of(
         "sizes",
         r"rows of (steps|work|participation|lines|collectives|meetings)",
         "a slow service serves the same requests in other batches, and every step has its rows",

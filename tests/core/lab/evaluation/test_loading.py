@@ -188,7 +188,9 @@ def test_a_table_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_verb_has_no_json(tmp_path: Path) -> None:
-    given = argparse.Namespace(action="eval", method="ours", lives=tmp_path, tier=4, leave_out=None, json=True)
+    given = argparse.Namespace(
+        action="eval", method="ours", lives=tmp_path, tier=4, leave_out=None, replayed=None, json=True
+    )
     with pytest.raises(InputError, match="its tables are text"):
         VERBS["lab"](given, lambda: None)
     with pytest.raises(InputError, match="no life is packed"):
