@@ -102,10 +102,11 @@ def _kept_ranks(case: Case) -> dict[int, tuple[Int64, Int64]]:
     found: dict[int, tuple[Int64, Int64]] = {}
     low, high = case.begin, np.maximum(case.begin, case.stop)
     for at, rank in enumerate(case.capture.ranks):
-        thread = threads.get(f"{rank.host}/{rank.pid}")
-        if rank.role == "worker" and thread is not None:
+        # Several traces of one process are several ranks of the capture: the first stands for it, else it were its own company.
+        thread = threads.pop(f"{rank.host}/{rank.pid}", None) if rank.role == "worker" else None
+        if thread is not None:
             waited = np.rint(waits(thread, low, high)).astype(np.int64)
-            found.setdefault(at, (np.minimum(waited, high - low), overlaps(_late(case, thread.process), low, high)))
+            found[at] = np.minimum(waited, high - low), overlaps(_late(case, thread.process), low, high)
     return found if len(found) >= LEAST_RANKS else {}
 
 

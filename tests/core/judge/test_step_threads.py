@@ -136,8 +136,9 @@ def test_without_counters_of_threads_nothing_is_said_of_them() -> None:
     ("waits", "cause", "rank"),
     [((28, 1), "comm.straggler_rank", 0), ((1, 28), "comm.straggler_rank", 1), ((28, 28), "host.cpu_starvation", None)],
 )
-def test_one_rank_that_is_kept_from_running_is_told_from_all_of_them(
-    waits: tuple[int, int], cause: str, rank: int | None
+@pytest.mark.parametrize("traces", [1, 3])
+def test_one_rank_that_is_kept_from_running_is_told_from_all_of_them_however_many_traces_it_has(
+    waits: tuple[int, int], cause: str, rank: int | None, traces: int
 ) -> None:
     capture, numbers = slow()
     first, second = (watched(capture, waited=ms).samples for ms in waits)
@@ -150,6 +151,7 @@ def test_one_rank_that_is_kept_from_running_is_told_from_all_of_them(
         delta=np.concatenate([first.delta, second.delta]),
     )
     ranks = [replace(capture.ranks[0], rank=at, host="host", pid=7 + at, role="worker") for at in range(2)]
+    ranks = [one for one in ranks for _ in range(traces)]
     report = diagnose_all(replace(capture, samples=both, ranks=ranks), numbers)[STRUCK]
     assert (report.findings[0].cause, report.findings[0].rank) == (cause, rank)
 
