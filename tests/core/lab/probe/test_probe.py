@@ -109,7 +109,7 @@ def test_every_view_is_asked_of_every_life(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_verb_needs_lives_and_has_no_json(tmp_path: Path) -> None:
-    given = argparse.Namespace(action="leaks", lives=tmp_path, json=True)
+    given = argparse.Namespace(action="leaks", lives=tmp_path, replayed=None, json=True)
     with pytest.raises(InputError, match="its table is text"):
         VERBS["lab"](given, lambda: None)
     with pytest.raises(InputError, match="0 lives are packed"):
