@@ -16,7 +16,7 @@ from teller_core.lab.evaluation.results import ALL, RESULTS
 from teller_core.lab.evaluation.running import Sides, evaluated
 from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.evaluation.tables import said, table
-from teller_core.lab.perturb.faults import FAULTS, NO_HEADLINE
+from teller_core.lab.perturb.faults import FAULTS, NO_HEADLINE, REPLAYS_TOLD
 from teller_core.lab.perturb.folder import Planned, episodes_of, planned, truth_of
 from teller_core.lab.perturb.recordings import TEST, TRAIN
 from teller_core.lab.perturb.telling_apart import TELLS, Asked, Verdict, asked, seen
@@ -91,7 +91,7 @@ def _about(folder: Path) -> str:
     return (
         f"Replayed: {sum(plan.episodes.values())} episodes of {len(plan.episodes)} real recordings, seed {plan.seed}; "
         f"{MOST_JUDGED} of them at most are judged here. Lives are recordings: they share a side and are drawn together. "
-        f"Without a headline: {out}."
+        f"In no figure: {out}. No figure here is a headline: {REPLAYS_TOLD}."
     )
 
 
@@ -157,7 +157,8 @@ def lines_of_told(verdicts: Sequence[Verdict]) -> list[str]:
         lines.append(
             f"{one.question:<24}{one.rows:>9}{one.labelled:>10}{one.by_recording:>12.3f}{one.by_episode:>10.3f}{note}"
         )
-    return [*lines, *(f"without a headline: {name}: {why}" for name, why in NO_HEADLINE.items())]
+    lines.append(f"Known so far: no headline: {REPLAYS_TOLD}")
+    return [*lines, *(f"in no figure: {name}: {why}" for name, why in NO_HEADLINE.items())]
 
 
 def lines_of_built(folder: Path, plan: Planned) -> list[str]:

@@ -5,6 +5,7 @@ A step is shown as numbers against those of the other runs at its place: what a 
 the fault names or moves and without waits, which are its consequence.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from teller_core.lab.evaluation.learners import boosted_trees
 from teller_core.lab.evaluation.seen import blinded
 from teller_core.lab.perturb.faults import FAULTS, MOVES_DEVICE, MOVES_HOST, MOVES_TALK
 
+COPIES = re.compile(r"(?:cuda|cu|hip)Memcpy")
+"""Calls that may return when their copy is done, whatever they are called."""
 FOLDS = 5
 TELLS = 0.55
 """The area under the curve from which something is said to tell."""
@@ -63,7 +66,7 @@ def seen(capture: Capture, steps: int, fault: str, named: Sequence[str], *, time
     long the steps took, too.
     """
     own = FAULTS[fault].own if fault else frozenset[str]()
-    columns = list(_sums(capture, own, frozenset(named)))
+    columns = list(_sums(capture, own, frozenset(named), waits=not times))
     if times:
         columns += list(blinded(capture).steps.value.T)
     value = np.column_stack(columns) if columns else np.zeros((len(capture.steps.engine), 0))
@@ -79,12 +82,14 @@ def _middle(value: Float64) -> Float64:
     return out
 
 
-def _sums(capture: Capture, moved: frozenset[str], named: frozenset[str]) -> Iterator[Float64]:
-    """Columns: of each layer, how many spans and their own time, and how much the names in it differ from other runs."""
+def _sums(capture: Capture, moved: frozenset[str], named: frozenset[str], *, waits: bool) -> Iterator[Float64]:
+    """Columns: of each layer, how many spans and their own time, and how much the names in it differ from other runs. Where
+    ``waits`` count as moved, collectives are left out: nobody sees how much of one is a wait.
+    """
     spans = [found for at in range(len(capture.ranks)) if (found := _spans(capture, at, named)) is not None]
     steps = len(capture.steps.engine)
     for layer, side in LAYERS:
-        if side in moved:
+        if side in moved or (waits and side == MOVES_TALK):
             continue
         count, table = _of_layer(spans, layer, steps)
         if not table.size:
@@ -136,7 +141,7 @@ def _of_layer(spans: Sequence[_Spans], layer: int, steps: int) -> tuple[Float64,
 
 
 def _counts(name: str, named: frozenset[str]) -> bool:
-    return name not in named and BLOCKING.search(name) is None
+    return name not in named and BLOCKING.search(name) is None and COPIES.match(name) is None
 
 
 def asked(question: str, given: Sequence[Asked]) -> Verdict:
