@@ -143,11 +143,13 @@ def why(
     stored = store.answer(found, number)
     if stored is not None and metric == "e2e" and slo_ms is None:
         return stored
+    from teller_core.context.linking import step_linked
     from teller_core.judge.diagnose import diagnose
 
     slo_ns = None if slo_ms is None else round(slo_ms * 1e6)
     tables, numbers = store.capture(found), store.assessment(found)
-    return explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored))
+    link = partial(step_linked, tables, rows=partial(store.tree_rows, found))
+    return explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored, link=link))
 
 
 def _check_promise(slo_ms: float | None) -> None:

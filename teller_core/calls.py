@@ -15,6 +15,8 @@ SEVERITIES = ("slight", "clear", "strong", "extreme")
 """As teller_core.lab.injectors has them, which is not loaded for a look at the help either."""
 MIXES = ("steady", "chat", "bursty")
 """As teller_core.lab.mixes has them, which is not loaded either."""
+SIDES = ("train", "test")
+"""As teller_core.lab.benchmark.lives has them."""
 LEFT_OUT = ("fault", "engine", "model", "load")
 """As teller_core.lab.evaluation.results has them."""
 READ = ("tokens", "parent", "depth", "durations", "logs", "numbers", "rules", "horizontal")
@@ -243,7 +245,13 @@ def _counterfactual(add: Callable[..., Parser]) -> None:
     rerun.add_argument("--requests", type=count, metavar="N", help="of each window (default: 24)")
     rerun.add_argument("--starts", type=count, metavar="N", help="of each of the two services (default: 4)")
     lifted = add("lifted", "say what each request of a recorded life would have saved without the fault that struck it")
-    lifted.add_argument("life", type=path, metavar="LIFE", help="the folder that lab run left, or a packed life (.xz)")
+    lifted.add_argument(
+        "life",
+        type=path,
+        metavar="LIFE",
+        help="the folder that lab run left, or a packed life (.xz); of the folder of all packed ones: how well that is predicted",
+    )
+    lifted.add_argument("--side", choices=SIDES, default="test", help="of all packed lives (default: test)")
     lifted.add_argument("--to", type=path, metavar="FILE", help="write what each request would have saved as JSON here")
 
 

@@ -160,11 +160,33 @@ def _lifted(given: argparse.Namespace) -> int:
     from teller_core.lab.telling_savings import lines_of_lifted, report_of_lifted
 
     life: Path = given.life
+    if (life / "lives").is_dir():
+        return _predicted(given)
     found = lifted(*(_packed(life) if life.suffix == ".xz" else _recorded(life)))
     if given.to is not None:
         given.to.write_text(json.dumps([asdict(each) for each in found]) + "\n")
     report = report_of_lifted(life.stem, found)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_lifted(report)))
+    return 0
+
+
+def _predicted(given: argparse.Namespace) -> int:
+    from teller_core.ingest.files.room import cores
+    from teller_core.lab.benchmark.pack import lives
+    from teller_core.lab.lifting.predict import predicted
+    from teller_core.lab.lifting.telling import lines_of_predicted, report_of_predicted
+
+    packed = [life for life in lives(given.life) if life.about["side"] == given.side]
+    if not packed:
+        raise InputError(
+            f"The folder {given.life.name}", f"no life of the {given.side} side is packed in it", "Build some"
+        )
+    with shown_on(sys.stderr) as shown:
+        pairs = predicted(packed, lambda text: shown(text, 0, 0), at_once=cores())
+    report = report_of_predicted(given.side, len(packed), pairs)
+    if given.to is not None:
+        given.to.write_text(report.model_dump_json(indent=1) + "\n")
+    say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_predicted(report, style())))
     return 0
 
 

@@ -21,7 +21,7 @@ from teller_core.data.report_captures import (
     MappingWord,
     RankReport,
 )
-from teller_core.data.report_findings import EvidenceItem, Finding, Model, Scope, View
+from teller_core.data.report_findings import EvidenceItem, Finding, Model, Scope, Together, View
 
 __all__ = [
     "CaptureReport",
@@ -36,6 +36,7 @@ __all__ = [
     "MappingWord",
     "RankReport",
     "Scope",
+    "Together",
 ]  # what is part of answers and is written down elsewhere
 
 Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
@@ -182,6 +183,9 @@ class WhyReport(Model):
     phases: list[Part]
     resources: list[Part]
     findings: list[Finding]
+    together: Together | None = Field(
+        default=None, description="what the end of all findings that save something would save; null for fewer than two"
+    )
     explanation: str
     next_checks: list[str]
     not_seen: list[str]

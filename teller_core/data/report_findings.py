@@ -54,3 +54,17 @@ class Finding(Model):
     evidence: list[EvidenceItem]
     fix: str
     against: list[str] = Field(description="look-alikes that were considered, and what speaks against them")
+
+
+class Together(Model):
+    """What the end of several causes at once would save: it is computed anew, and is not the sum of what each saves."""
+
+    causes: list[str]
+    saving_ms: float | None
+    saving_low_ms: float | None
+    saving_high_ms: float | None
+    saving_assumes: str = Field(description="what the saving takes for granted, or why there is none")
+    rescheduled_ms: float | None = Field(description="the saving, had the engine batched anew")
+    rescheduled_low_ms: float | None
+    rescheduled_high_ms: float | None
+    rescheduled_assumes: str = Field(description="what that takes for granted, or why it is null")

@@ -130,3 +130,49 @@ class LabLiftedReport(Model):
 
     life: str
     faults: list[LiftedLine]
+
+
+class PredictedLine(Model):
+    """How well the end of a cause is predicted. Shares of what it cost, medians over strikes; null without one."""
+
+    cause: str = Field(description="of the taxonomy, or all")
+    what: Literal["requests", "steps", "profiled", "told"] = Field(
+        description="whose time: profiled are steps, by replay; told are requests, as why says"
+    )
+    pairs: int = Field(description="strikes that were felt and of which something is predicted")
+    silent: int = Field(description="strikes of which nothing is predicted")
+    error: float | None = Field(description="of the prediction")
+    own_error: float | None = Field(description="of another one: each takes less by what it lost itself")
+    scaled_error: float | None = Field(description="of another one: each is as much shorter as what it consists of")
+    noise: float | None = Field(description="by which the truth itself may be off: healthy twins differ by it")
+    not_claimed: str | None = Field(description="why no such saving is to be claimed, null where one is")
+
+
+class PredictedPair(Model):
+    """One strike: what its fault cost, and what its end was predicted to save, in all."""
+
+    life: str
+    engine: Literal["vllm", "transformers"]
+    fault: str
+    cause: str
+    severity: Literal["slight", "clear", "strong", "extreme"]
+    role: str = Field(description="whom it struck")
+    what: Literal["requests", "steps", "profiled", "told"]
+    count: int = Field(description="of them")
+    felt: bool = Field(description="it took enough of their time to be compared")
+    silent: str | None = Field(description="why nothing is predicted, null where something is")
+    before_ms: float = Field(description="what they took with the fault")
+    truth_ms: float = Field(description="by how much less their healthy twins took")
+    noise_ms: float = Field(description="by which that may be off")
+    predicted_ms: float
+    own_ms: float
+    scaled_ms: float
+
+
+class LabPredictedReport(Model):
+    """How well the end of faults is predicted, over packed lives."""
+
+    side: Literal["train", "test"]
+    lives: int
+    causes: list[PredictedLine]
+    pairs: list[PredictedPair]

@@ -18,8 +18,8 @@ from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
-from teller_core.judge.replay.steps import StepSavings, step_savings
-from teller_core.judge.reschedule.findings import Anew, anew
+from teller_core.judge.reschedule.findings import LEFT, MOST
+from teller_core.judge.savings import Saved, by_saving, together
 from teller_core.judge.scene import Scene, scene
 from teller_core.judge.side_by_side import side_by_side
 
@@ -41,12 +41,17 @@ def diagnose_all(capture: Capture, assessment: Assessment) -> list[WhyReport]:
 
 
 def diagnose_each(
-    capture: Capture, assessment: Assessment, link: Callable[[int], Linked | None] | None = None
+    capture: Capture,
+    assessment: Assessment,
+    link: Callable[[int], Linked | None] | None = None,
+    *,
+    simulations: int = MOST,
 ) -> Iterator[WhyReport]:
     """:func:`diagnose_all`, each answer when it is asked for. ``link`` gives the rows of a step with their dependencies: with it,
-    findings say what their end would save.
+    findings say what their end would save there. ``simulations``: how many findings, at most, say it with new batches.
     """
     case = prepare(capture, assessment, link)
+    case.measured[LEFT] = simulations
     for request in range(len(capture.requests.number)):
         yield judge(case, request)
 
@@ -59,12 +64,14 @@ def diagnose(
     slo_ns: int | None = None,
     *,
     earlier: WhyReport | None = None,
+    link: Callable[[int], Linked | None] | None = None,
 ) -> WhyReport:
     """Why the request at position ``request`` took what it took by ``metric``; the explanation is left empty.
 
     ``earlier`` is an answer for the same request made while its trees were at hand: its resources, tier and coverage are kept.
+    ``link`` as in :func:`diagnose_each`.
     """
-    return judge(prepare(capture, assessment), request, metric, slo_ns, earlier)
+    return judge(prepare(capture, assessment, link), request, metric, slo_ns, earlier)
 
 
 def judge(
@@ -74,7 +81,7 @@ def judge(
     view = scene(case, request, metric)
     shares, note = side_by_side(view)
     answers = ask(case, request, metric, slo_ns)
-    found = _by_saving(view, claimed(view, answers, heard(view)), earlier)
+    found = by_saving(view, claimed(view, answers, heard(view)), earlier)
     clues = [clue for clue, _ in found]
     said = _verdict(view, answers, clues)
     table = case.capture.requests
@@ -96,6 +103,7 @@ def judge(
         phases=view.phases,
         resources=_resources(view, earlier),
         findings=[_finding(view, clue, clues, saved) for clue, saved in found],
+        together=together(view, found, earlier),
         explanation="",
         next_checks=[],
         not_seen=_not_seen(view, answers),
@@ -105,44 +113,7 @@ def judge(
     )
 
 
-class _Saved(NamedTuple):
-    """What a finding says of what its end would save, in ms; None where nothing is claimed."""
-
-    middle: float | None
-    low: float | None
-    high: float | None
-    assumes: str
-    anew: Anew
-
-
-def _by_saving(view: Scene, clues: list[Clue], earlier: WhyReport | None) -> list[tuple[Clue, _Saved]]:
-    """The clues with what their end would save, most first: where steps were re-timed, a cause counts by the part of what it took
-    that its end saves. Where the spans are not at hand, what was said of the same time ``earlier`` holds.
-    """
-    ranked: list[tuple[float, Clue, _Saved]] = []
-    for clue in clues:
-        found = step_savings(view, clue)
-        weight = float(clue.ns)
-        if len(found.step) and found.removed.sum() > 0:
-            weight *= min(float(found.middle.sum() / found.removed.sum()), 1.0)
-        ranked.append((weight, clue, _saved(view, clue, found, earlier)))
-    ranked.sort(key=lambda one: -one[0])
-    return [(clue, said) for _, clue, said in ranked]
-
-
-def _saved(view: Scene, clue: Clue, found: StepSavings, earlier: WhyReport | None) -> _Saved:
-    if len(found.step):
-        middle, low, high = (ms(float(one.sum())) for one in (found.middle, found.low, found.high))
-        new = anew(view.case, view.life.request, view.metric, step=found.step, low=found.low, high=found.high)
-        return _Saved(middle, low, high, found.assumes, new)
-    for said in earlier.findings if earlier is not None and view.metric in ("e2e", "slo") else ():
-        if said.cause == clue.cause:
-            new = Anew(said.rescheduled_ms, said.rescheduled_low_ms, said.rescheduled_high_ms, said.rescheduled_assumes)
-            return _Saved(said.saving_ms, said.saving_low_ms, said.saving_high_ms, said.saving_assumes, new)
-    return _Saved(None, None, None, found.assumes, Anew(None, None, None, ""))
-
-
-def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: _Saved) -> Finding:
+def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: Saved) -> Finding:
     about = cause(clue.cause)
     return Finding(
         cause=clue.cause,

@@ -20,6 +20,7 @@ from teller_core.data.report import (
     Part,
     SliceReport,
     SlowReport,
+    Together,
     WhyReport,
 )
 from teller_core.data.report_recording import DoctorReport, MergeReport
@@ -129,6 +130,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
     lines += _ranks(report, style)
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
+    lines += _together(report, style)
     lines += bullets("Check next", report.next_checks, style)
     lines += bullets("Not seen", report.not_seen, style)
     return [*lines, "", style.dim(f"{_inside(report)} --capture {report.capture[:12]}")]
@@ -170,7 +172,17 @@ def _finding(number: int, finding: Finding, style: Style) -> list[str]:
     return [*lines, *wrap(finding.fix, style, "   Fix: ")] if finding.fix else lines
 
 
-def _rescheduled(finding: Finding) -> str:
+def _together(report: WhyReport, style: Style) -> list[str]:
+    """What the end of several causes at once would save."""
+    if report.together is None:
+        return []
+    both = report.together
+    head = f"Without {', '.join(both.causes)}, all of them at once"
+    told = [*wrap(_saving(both), style, "   "), *wrap(_rescheduled(both), style, "   ")]
+    return ["", *map(style.head, wrap(head, style)), *told]
+
+
+def _rescheduled(finding: Finding | Together) -> str:
     """The saving with new batches; nothing where no saving is claimed anyway."""
     if finding.rescheduled_ms is None:
         why = finding.rescheduled_assumes
@@ -179,7 +191,7 @@ def _rescheduled(finding: Finding) -> str:
     return f"With batches made anew {milliseconds(finding.rescheduled_ms)} sooner ({low} to {high})."
 
 
-def _saving(finding: Finding) -> str:
+def _saving(finding: Finding | Together) -> str:
     if finding.saving_ms is None:
         return f"No saving is claimed: {finding.saving_assumes}"
     low, high = milliseconds(finding.saving_low_ms), milliseconds(finding.saving_high_ms)

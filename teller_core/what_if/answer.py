@@ -10,6 +10,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.report import Metric
 from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
 from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.unclaimed import why_unclaimed
 from teller_core.errors import InputError, UnknownName
 from teller_core.judge.reschedule.neighbors import Neighbor as Found
 from teller_core.judge.reschedule.neighbors import slowed, slowed_by, weights
@@ -17,6 +18,7 @@ from teller_core.judge.reschedule.plan import Plan, Saving, plan, savings
 from teller_core.store.store import Store
 from teller_core.what_if.supposed import Supposed, supposed
 
+NOTHING = "nothing that is supposed changes how long a step took"
 NEIGHBORS = 5
 """Requests that are named on each side."""
 MS = 1e6
@@ -52,6 +54,7 @@ def what_if(
     made = plan(tables)
     gains = savings(made, number - 1, saved.least, saved.most, "end" if metric == "e2e" else "first_token")
     by, whom = _neighbors(made, number - 1)
+    note = "; ".join(filter(None, [note or ("" if saved.most.any() else NOTHING), *_doubts(store, found, number)]))
     return WhatIfReport(
         capture=found,
         request=number,
@@ -64,8 +67,15 @@ def what_if(
         check=_check(made, number - 1),
         slowed_by=by,
         slowed=whom,
-        note=note or ("" if saved.most.any() else "nothing that is supposed changes how long a step took"),
+        note=note,
     )
+
+
+def _doubts(store: Store, capture: str, number: int) -> list[str]:
+    """Which causes of the request would save what no prediction got right on real faults."""
+    stored = store.answer(capture, number)
+    causes = [finding.cause for finding in stored.findings] if stored is not None else []
+    return [f"of {cause}: {why}" for cause in causes if (why := why_unclaimed(cause, "requests"))]
 
 
 def _steps(tables: Capture, numbers: StepExpectations, said: Sequence[Supposed]) -> StepSavings:

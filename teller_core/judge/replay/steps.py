@@ -1,5 +1,6 @@
 """What the end of a cause would save in the steps of a request, each re-timed by itself: the batches stay as they were."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from teller_core.judge.intervals import overlaps
 from teller_core.judge.prepare import Case
 from teller_core.judge.replay.network import Network, network, unclaimed
 from teller_core.judge.replay.savings import saving
-from teller_core.judge.replay.suspects import NO_SPANS, SPREAD, STOPS, Known, suspect
+from teller_core.judge.replay.suspects import NO_SPANS, SPREAD, STOPS, Known, all_of, suspect
 from teller_core.judge.rules_comm import link
 from teller_core.judge.rules_device import marks
 from teller_core.judge.scene import Scene
@@ -61,31 +62,34 @@ class StepSavings(NamedTuple):
     assumes: str
 
 
-def step_savings(view: Scene, clue: Clue) -> StepSavings:
-    """What each step of the request inside the metric's stretch saves without the cause of ``clue``."""
+def step_savings(view: Scene, clues: Sequence[Clue]) -> StepSavings:
+    """What each step of the request inside the metric's stretch saves without the causes of ``clues``, all of them at once."""
     case = view.case
     if case.link is None:
         return _nothing(NO_CLAIM)
-    if clue.cause not in REPLAYED:
+    clues = [clue for clue in clues if clue.cause in REPLAYED]
+    if not clues:
         return _nothing(ELSEWHERE)
     life = view.life
     own = np.unique(life.step[(life.start >= view.low) & (life.start < view.high)])
     seen = own[case.profiled[own]]
     if not len(seen):
         return _nothing(NO_PROFILE)
-    seen = seen[_struck(case, seen, clue)]
+    struck = np.zeros(len(seen), dtype=np.bool_)
+    for clue in clues:
+        struck |= _struck(case, seen, clue)
+    seen = seen[struck]
     if not len(seen):
         return _nothing(NO_SPANS)
     over = np.maximum(case.took[seen] - np.maximum(case.expected[seen], 0), 0)
     seen = np.sort(seen[np.argsort(-over, kind="stable")][:MOST_STEPS])
-    each = [(step, _of_step(case, step, clue)) for step in seen.tolist()]
+    each = [(step, _of_step(case, step, clues)) for step in seen.tolist()]
     found = {step: one for step, one in each if not isinstance(one, str)}
     if not found:
         why = [one for _, one in each if isinstance(one, str)]
         return _nothing(max(set(why), key=why.count))
     low, middle, high, removed = np.array(list(found.values()), dtype=np.int64).T
-    assumes = f"{OWN_STEPS}; re-timed: {len(found)} of its {len(own)} steps, with what it took there as usual"
-    return StepSavings(np.array(list(found), dtype=np.int32), low, middle, high, removed, assumes)
+    return StepSavings(np.array(list(found), dtype=np.int32), low, middle, high, removed, OWN_STEPS)
 
 
 def _struck(case: Case, step: Int32, clue: Clue) -> Mask:
@@ -111,21 +115,22 @@ _Numbers = tuple[int, int, int, int]
 """(low, middle, high, removed) ns of one step."""
 
 
-def _of_step(case: Case, step: int, clue: Clue) -> _Numbers | str:
+def _of_step(case: Case, step: int, clues: Sequence[Clue]) -> _Numbers | str:
     """What one step saves, or why nothing is claimed of it."""
-    name = f"replay of {step} {clue.cause} {clue.operator} {clue.rank}"
+    name = f"replay of {step} {[(clue.cause, clue.operator, clue.rank) for clue in clues]}"
     if name not in case.measured:
-        case.measured[name] = _measured(case, step, clue)
+        case.measured[name] = _measured(case, step, clues)
     return case.measured[name]
 
 
-def _measured(case: Case, step: int, clue: Clue) -> _Numbers | str:
+def _measured(case: Case, step: int, clues: Sequence[Clue]) -> _Numbers | str:
     graph = _network(case, step)
     if graph is None:
         return TOO_LONG
     if why := unclaimed(graph):
         return why
-    found = suspect(graph, clue, step, case.assessment, Known(case.capture.pauses.kind, link(case).calm))
+    known = Known(case.capture.pauses.kind, link(case).calm)
+    found = all_of([suspect(graph, clue, step, case.assessment, known) for clue in clues])
     if found is None:
         return NO_SPANS
     middle, fast, slow = (

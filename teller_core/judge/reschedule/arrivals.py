@@ -20,7 +20,8 @@ AT_ONCE = 2.0
 class Arrivals(NamedTuple):
     """int64 ns a request of the capture, UNKNOWN for those that no step of the engine served: ``early`` and ``late`` bound when
     it reached the scheduler, ``time`` lies between. ``delay`` ns: how long after that a decision sees it. ``order`` int64: the
-    queue's. ``stamped`` bool: its arrival was recorded; the others are there when a step first serves them.
+    queue's. ``stamped`` bool: its arrival was recorded; the others are there when a step first serves them. ``heard`` int64 ns:
+    when anybody first recorded it, its arrival where nobody did before; ``way`` ns: how long it usually is from there on.
     """
 
     early: Int64
@@ -29,6 +30,8 @@ class Arrivals(NamedTuple):
     delay: int
     order: Int64
     stamped: Mask
+    heard: Int64
+    way: int
 
 
 def unfit(capture: Capture, ran: Batches) -> str:
@@ -43,9 +46,9 @@ def arrivals(capture: Capture, ran: Batches) -> Arrivals:
     """When the requests that ``ran`` reached the scheduler, by when the engine was handed them."""
     table = capture.requests
     served = ran.first >= 0
-    begun = np.where(served, ran.decided[ran.first] if len(ran.decided) else UNKNOWN, UNKNOWN)
-    stamped = served & (table.queued != UNKNOWN) & (table.queued <= begun)
-    late = np.where(stamped, table.queued, begun)
+    first = np.where(served, ran.decided[ran.first] if len(ran.decided) else UNKNOWN, UNKNOWN)
+    stamped = served & (table.queued != UNKNOWN) & (table.queued <= first)
+    late = np.where(stamped, table.queued, first)
     early = late.copy()
     if _stamped_by_loop(late[stamped], ran.decided):
         early[stamped] = _no_sooner(capture, ran, late, stamped)[stamped]
@@ -53,7 +56,10 @@ def arrivals(capture: Capture, ran: Batches) -> Arrivals:
     order = np.empty(len(late), dtype=np.int64)
     order[place] = np.arange(len(late))
     middle = np.where(served, early + (late - early) // 2, UNKNOWN)
-    return Arrivals(early, middle, late, 0, order, stamped)
+    begun = table.begin()
+    heard = np.where(served & (begun != UNKNOWN), np.minimum(begun, middle), middle)
+    way = int(np.median((middle - heard)[stamped])) if stamped.any() else 0
+    return Arrivals(early, middle, late, 0, order, stamped, heard, way)
 
 
 def _stamped_by_loop(stamp: Int64, decided: Int64) -> bool:

@@ -65,20 +65,27 @@ def check(setting: Setting, stamps: Arrivals) -> Check:
     corrected = (came.time != stamps.time)[came.stamped]
     batches, first_tokens = _free(setting)
     errors = first_token_errors(setting)
-    bias = float(np.median(errors)) if len(errors) else float("inf")
+    bias = _bias(setting, errors)
     found = Check(_share(alike), _share(alike[fills]), batches, first_tokens, _share(corrected), bias, "")
-    return found._replace(why=_why(found, len(errors)))
+    return found._replace(why=_why(found, len(errors.error)))
 
 
-def first_token_errors(setting: Setting) -> Float64:
-    """float64 for some requests: by how much of it the simulated time from its arrival to its first token is off. Each is
+class _Errors(NamedTuple):
+    """Of some requests, int64 positions in the capture, by how much of it (float64) a time is off."""
+
+    request: Int64
+    error: Float64
+
+
+def first_token_errors(setting: Setting) -> _Errors:
+    """For some requests: by how much of it the simulated time from its arrival to its first token is off. Each is
     simulated from the first decision after its arrival, with costs that were learned from the other half of the capture.
     """
     ran, came = setting.ran, setting.came
     work, taken, middle = features(ran), took(ran), len(ran.step) // 2
     halves = [learn(work[middle:], taken[middle:]), learn(work[:middle], taken[:middle])]
     calm = quiet(setting, background(setting).usual)
-    errors: list[float] = []
+    errors: dict[int, float] = {}
     known = np.flatnonzero((ran.answers >= 0) & (ran.first > 0) & came.stamped)
     for request in sample(known, REQUESTS_LOOKED_AT).tolist():
         time = int(came.time[request])
@@ -89,8 +96,27 @@ def first_token_errors(setting: Setting) -> Float64:
         made = run(replace(setting, costs=costs), calm, start, {request}, first_only=True)
         truth = int(ran.ended[ran.answers[request]]) - time
         if request in made.answered and truth > 0:
-            errors.append((made.answered[request] - time) / truth - 1)
-    return np.array(errors)
+            errors[request] = (made.answered[request] - time) / truth - 1
+    return _Errors(np.array(list(errors), dtype=np.int64), np.array(list(errors.values()), dtype=np.float64))
+
+
+def _bias(setting: Setting, found: _Errors) -> float:
+    """How far first-token times are off as a rule. Costs know nothing of stalls: who met one says that times are too short, and
+    who met none is among the fast ones. What can be said lies between the middle of all and that of the latter.
+    """
+    if not len(found.error):
+        return float("inf")
+    calm = found.error[_undisturbed(setting, found.request)]
+    ends = [float(np.median(found.error))] + ([float(np.median(calm))] if len(calm) >= MIN_PEERS else [])
+    return 0.0 if min(ends) <= 0.0 <= max(ends) else min(ends, key=abs)
+
+
+def _undisturbed(setting: Setting, requests: Int64) -> Mask:
+    """bool a request: no step from its arrival to its first token was stalled."""
+    ran, stalled = setting.ran, background(setting).extra > 0
+    before = np.append(0, np.cumsum(stalled))
+    low = np.searchsorted(ran.ended, setting.came.time[requests], "right")
+    return before[np.maximum(ran.answers[requests] + 1, low)] == before[low]
 
 
 def sample(values: Int64, most: int) -> Int64:

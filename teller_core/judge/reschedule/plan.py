@@ -21,6 +21,8 @@ RESCHEDULED = (
     "rescheduled: the engine would have batched anew by the rules and limits that its batches show; requests would have come "
     "when they came, with the same answers; what else held steps up would have done so at the same times"
 )
+FRONT = "frontend"
+"""The role of a process that receives requests and hands them to others."""
 FEW_STEPS = "too few steps were recorded to learn what they cost"
 NOT_SERVED = "no step is known to have served it"
 Which = Literal["end", "first_token"]
@@ -87,8 +89,15 @@ def setting(capture: Capture, engine: int) -> tuple[Setting, Check] | str:
     if costs is None:
         return FEW_STEPS
     rules = ordered(ran, came, limits(capture, ran, came))
-    made = Setting(ran, handed_over(ran, came, rules), rules, costs)
+    made = Setting(ran, handed_over(ran, came, rules), rules, costs, _receives(capture))
     return made, check(made, came)
+
+
+def _receives(capture: Capture) -> bool:
+    """Whether the processes that compute also receive: they are known, and none of them is a front end."""
+    seen = capture.samples.role, capture.pauses.role
+    roles = {role for roles in seen for role in roles if role}
+    return bool(roles) and FRONT not in roles
 
 
 def savings(made: Plan, request: int, least: Int64, most: Int64, which: Which = "end") -> Savings:

@@ -1,10 +1,12 @@
 """How much sooner a request would have ended had some steps been shorter: with the recorded batches, and with new ones."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import Int64
+from teller_core.data.table import Int64, Mask
+from teller_core.judge.reschedule.arrivals import Arrivals
 from teller_core.judge.reschedule.background import NEVER, alone, background, before, without
 from teller_core.judge.reschedule.batches import Batches
 from teller_core.judge.reschedule.simulate import Background, Setting, run
@@ -33,15 +35,42 @@ def same_schedule(setting: Setting, request: int, saved: Int64) -> Sooner:
 
 
 def rescheduled(setting: Setting, request: int, saved: Int64) -> Sooner | None:
-    """With batches chosen anew, against a simulation of what was recorded. None where one does not come to the request's end."""
-    ran = setting.ran
-    running = max(int(np.searchsorted(ran.decided, int(setting.came.time[request]), "right")) - 1, 0)
+    """With batches chosen anew, against a simulation of what was recorded. None where one does not come to the request's end.
+    ``saved`` int64 ns a step of ``setting.ran``: see :func:`without`.
+    """
+    ran, came = setting.ran, setting.came
+    then = replace(setting, came=came._replace(time=came.time - kept_away(setting, saved)))
+    running = max(int(np.searchsorted(ran.decided, int(then.came.time[request]), "right")) - 1, 0)
     low = _reaching(ran, saved, min(running, int(ran.first[request])))
-    was, now = (_simulated(setting, request, low, met) for met in (background(setting), background(setting, saved)))
+    was = _simulated(setting, request, low, background(setting))
+    now = _simulated(then, request, low, background(setting, saved))
     if was is None or now is None:
         return None
     first = None if was[0] is None or now[0] is None else was[0] - now[0]
     return Sooner(first, was[1] - now[1])
+
+
+def kept_away(setting: Setting, saved: Int64) -> Int64:
+    """int64 ns a request of the capture: by how much sooner it would have reached the scheduler: what its way took beyond the
+    usual. A scheduler that hears nobody while a step runs is reached late where steps are long: at most what is ``saved`` of the
+    steps that ran meanwhile, unless what held these up stopped the process that receives, too.
+    """
+    ran, came = setting.ran, setting.came
+    served = ran.first >= 0
+    way = np.where(served, came.time - came.heard, 0)
+    total = np.append(np.int64(0), np.cumsum(saved))
+    first = np.searchsorted(ran.ended, came.heard, "right")
+    held = total[np.maximum(np.searchsorted(ran.decided, came.time, "left"), first)] - total[first]
+    late = np.maximum(way - came.way, 0)
+    if not setting.receives:
+        return np.where(served, np.minimum(late, np.maximum(held, 0)), 0)
+    return np.where(served & _near(ran, came, saved), late, 0)
+
+
+def _near(ran: Batches, came: Arrivals, saved: Int64) -> Mask:
+    """bool a request: the steps around its arrival would have saved something."""
+    last = np.clip(np.searchsorted(ran.decided, came.time, "left"), 0, len(ran.step) - 1)
+    return (saved[last] != 0) | (saved[np.maximum(last - 1, 0)] != 0)
 
 
 def _simulated(setting: Setting, request: int, low: int, met: Background) -> tuple[int | None, int] | None:

@@ -30,6 +30,8 @@ class Setting:
     came: Arrivals
     limits: Limits
     costs: Costs
+    receives: bool = False
+    """One process receives requests and computes: whatever stops it keeps them away, too."""
 
 
 @dataclass(frozen=True)

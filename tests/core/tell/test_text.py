@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from teller_core.data.report import CapturesReport, Coverage, DemoReport, Part, TruthReport
+from teller_core.data.report import CapturesReport, Coverage, DemoReport, Part, Together, TruthReport
 from teller_core.tell.layout import Style, milliseconds, plain, table
 from teller_core.tell.text import page
 
@@ -215,3 +215,20 @@ def test_a_file_that_steers_a_recorder_is_no_loss_of_a_capture(samples: Any) -> 
     assert "Lost" not in page(CapturesReport(captures=[capture]), PLAIN)
     other = capture.model_copy(update={"problems": {"control_file": 2, "no_dur": 3}})
     assert "(3)" in page(CapturesReport(captures=[other]), PLAIN)
+
+
+def test_several_causes_at_once_are_told_behind_each(samples: Any) -> None:
+    both = Together(
+        causes=["host.gc_pause", "host.io_stall"],
+        saving_ms=40.0,
+        saving_low_ms=30.0,
+        saving_high_ms=50.0,
+        saving_assumes="own_steps",
+        rescheduled_ms=None,
+        rescheduled_low_ms=None,
+        rescheduled_high_ms=None,
+        rescheduled_assumes="no arrivals",
+    )
+    shown = page(samples.verdict(findings=[samples.finding()], together=both), PLAIN)
+    assert "Without host.gc_pause, host.io_stall, all of them at once" in shown
+    assert "40.0 ms sooner (30.0 ms to 50.0 ms)" in shown and "no saving is claimed: no arrivals" in shown

@@ -14,6 +14,7 @@ from teller_core.judge.anatomy import suspects
 from teller_core.judge.around import SLOW, slowdown
 from teller_core.judge.diagnose import judge as answer
 from teller_core.judge.prepare import Case, prepare
+from teller_core.judge.reschedule.findings import LEFT
 from teller_core.judge.rules_comm import kept
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Claim, Judged, Method, Options, nothing
@@ -26,8 +27,10 @@ def _nothing_learned(episodes: Sequence[Episode], options: Options, seed: int) -
 
 
 def judge(fitted: Any, seen: Seen) -> Judged:
-    """All that an import of the capture and ``why`` of each request would say."""
-    case = replace(seen.case, link=partial(step_linked, seen.capture), measured={})
+    """All that an import of the capture and ``why`` of each request would say, but what new batches would save: that decides
+    nothing of what is named.
+    """
+    case = replace(seen.case, link=partial(step_linked, seen.capture), measured={LEFT: 0})
     return replace(
         _answered(seen, case),
         step_score=slowdown(seen.case),
@@ -39,7 +42,8 @@ def judge(fitted: Any, seen: Seen) -> Judged:
 
 def _without_numbers(fitted: Any, seen: Seen) -> Judged:
     """The rules on a capture of which no expectation is known and no span is suspected."""
-    return _answered(seen, prepare(seen.capture, bare(seen.assessment), partial(step_linked, seen.capture)))
+    case = prepare(seen.capture, bare(seen.assessment), partial(step_linked, seen.capture))
+    return _answered(seen, replace(case, measured={LEFT: 0}))
 
 
 def bare(numbers: Assessment) -> Assessment:

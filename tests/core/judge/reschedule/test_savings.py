@@ -1,6 +1,7 @@
 """What requests would have gained, against the second engine served again without what held it up."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.data.table import Int64
-from teller_core.judge.reschedule.savings import rescheduled, same_schedule
-from tests.core.judge.reschedule.made import setting
-from tests.core.judge.reschedule.served import MS, Ask, Engine, Served, crowd, served
+from teller_core.judge.reschedule.arrivals import arrivals
+from teller_core.judge.reschedule.batches import batches
+from teller_core.judge.reschedule.costs import features, learn, took
+from teller_core.judge.reschedule.savings import kept_away, rescheduled, same_schedule
+from teller_core.judge.reschedule.simulate import Setting
+from tests.core.judge.reschedule.made import setting, told
+from tests.core.judge.reschedule.served import MS, Ask, Engine, Served, capture, crowd, served
 
 Extra = Callable[[int], int]
 
@@ -101,3 +106,28 @@ def test_one_who_waited_for_a_seat_gains_by_what_others_were_spared() -> None:
     assert saved[last:].sum() == 0
     found = rescheduled(made, 2, saved)
     assert found is not None and found.end == pytest.approx(60 * MS, abs=8 * MS)
+
+
+def test_who_was_kept_from_the_scheduler_by_a_long_step_comes_sooner_without_it() -> None:
+    wanted = crowd(3, 40, 40.0, prompt=60)
+    stalls = during(400, 410, 500)
+    troubled, clean = served(wanted, Engine(), stalls), served(wanted, Engine())
+    whole, decided = capture(troubled), np.array(troubled.decided)
+    asked = whole.requests.queued
+    seen = decided[np.searchsorted(decided, asked)]  # an engine that stamps in its loop, just before it decides
+    whole = replace(whole, requests=replace(whole.requests, received=asked, queued=seen - MS // 100))
+    ran = batches(whole, 0)
+    costs = learn(features(ran), took(ran))
+    assert costs is not None
+    made, saved = Setting(ran, arrivals(whole, ran), told(Engine()), costs), lost(troubled)
+    stalled = int(np.argmax(saved))
+    kept = np.flatnonzero((asked > decided[stalled]) & (asked < troubled.ended[stalled])).tolist()
+    assert len(kept) >= 5
+    early = kept_away(made, saved)
+    assert (early[kept] > 0).sum() >= len(kept) - 2
+    assert (early <= 510 * MS).all() and saved[stalled] > 400 * MS
+    for one in kept:
+        found = rescheduled(made, one, saved)
+        assert found is not None
+        assert abs(found.end - (troubled.done[one] - clean.done[one])) <= 40 * MS
+    assert not kept_away(made, np.zeros_like(saved)).any()
