@@ -15,6 +15,7 @@ from teller_core.judge.diagnose import diagnose_each
 from teller_core.lab.benchmark.chosen import Chosen, of_strike
 from teller_core.lab.benchmark.cut import cut
 from teller_core.lab.benchmark.labels import STRUCK, labels_of
+from teller_core.lab.benchmark.twins import lost
 from teller_core.lab.blocks import BlockTruth
 from teller_core.lab.lifting.calm import places, twins
 from teller_core.lab.lifting.pairs import Sums
@@ -35,7 +36,7 @@ def of_told(capture: Capture, block: BlockTruth, strike: int, answers: Answers =
     """
     chosen = of_strike(block, strike, profiled=False)
     part = cut(capture, [one.interval for one in chosen])
-    struck = labels_of(part, chosen).request == STRUCK
+    struck = labels_of(part, chosen, lost(capture, chosen)).request == STRUCK
     cause, usual = block.strikes[strike].cause, _usual(capture, block, chosen)
     rows: list[tuple[float, ...]] = []
     why: Counter[str] = Counter()
@@ -77,7 +78,7 @@ def _row(capture: Capture, at: int, usual: Sequence[int], found: Finding) -> tup
     before = int(table.client_end[at] - table.client_start[at])
     own = np.unique(part.step[part.request == at])
     whole = float((steps.end()[own] - steps.begin()[own]).sum())
-    lost = (found.saving_ms or 0.0) * MS
-    scaled = before * min(lost / max(whole, 1.0), 1.0)
+    own_loss = (found.saving_ms or 0.0) * MS
+    scaled = before * min(own_loss / max(whole, 1.0), 1.0)
     apart = (usual[0] - usual[-1]) / 2
-    return before, before - float(np.mean(usual)), apart, (found.rescheduled_ms or 0.0) * MS, lost, scaled
+    return before, before - float(np.mean(usual)), apart, (found.rescheduled_ms or 0.0) * MS, own_loss, scaled
