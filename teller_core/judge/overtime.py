@@ -10,6 +10,7 @@ import numpy as np
 
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.judge.around import SLOW, slowdown
+from teller_core.judge.assess import SLOW_RESIDUAL
 from teller_core.judge.evidence import Clue
 from teller_core.judge.prepare import Case, Engine
 from teller_core.judge.regress import MIN_PEERS
@@ -93,7 +94,8 @@ def overtime(view: Scene, clues: Sequence[Clue], named: Sequence[Clue]) -> Overt
 def _measured(case: Case) -> _Over:
     known = (case.took != UNKNOWN) & (case.expected != UNKNOWN) & (case.expected > 0)
     took, expected = (np.where(known, column, 0).astype(np.float64) for column in (case.took, case.expected))
-    usual = known & (np.nan_to_num(slowdown(case), nan=np.inf) <= np.log(SLOW))
+    calm = np.nan_to_num(slowdown(case), nan=np.inf) <= np.log(SLOW)
+    usual = known & calm & (np.nan_to_num(case.assessment.steps.residual, nan=np.inf) < SLOW_RESIDUAL)
     if usual.sum() < MIN_PEERS:
         return _Over(np.zeros(len(took)), np.zeros(len(took)))
     # What is expected was learned from all steps, slow ones too, and is a middle: calm ones say what a step takes on average.
