@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.setup-done
+# Tests at once: as many as the smallest machine that runs them has processors. What stops one of them stops all.
+JOBS ?= 2
 
 .PHONY: setup demo test lint types contracts wheel-test check clean
 
@@ -18,7 +20,7 @@ demo: setup
 	$(VENV)/bin/teller demo $(ARGS)
 
 test: setup
-	$(VENV)/bin/python -m pytest $(ARGS)
+	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 $(ARGS)
 
 lint: setup
 	$(VENV)/bin/ruff check .

@@ -99,13 +99,13 @@ def test_episodes_are_cut_and_labelled(packed: Packed, captures: list[Capture]) 
         names = [*packed.blocks[0].windows[0].requests, *packed.blocks[0].windows[1].requests]
         assert set(found.capture.requests.client_id) <= set(names)
         assert len(found.capture.requests.number) > 0.8 * len(names)
-        assert set(found.labels.request.tolist()) == {0, 1}
+        assert {0, 1} <= set(found.labels.request.tolist()) <= {-1, 0, 1}  # -1: one that lost nothing to its twin
         assert (found.life, found.block, found.strike) == ("1f2e3d4c", 0, 0)
         assert len(found.labels.step) == len(found.capture.steps.number)
         (struck,) = composed(packed, captures[tier], tier, "struck")
         (healthy,) = composed(packed, captures[tier], tier, "healthy")
         (whole,) = composed(packed, captures[tier], tier, "life")
-        assert set(struck.labels.request.tolist()) == {1}
+        assert {1} <= set(struck.labels.request.tolist()) <= {-1, 1}
         assert set(healthy.labels.request.tolist()) == {0}
         count = len(struck.capture.requests.number) + len(healthy.capture.requests.number)
         assert len(whole.capture.requests.number) == len(found.capture.requests.number) <= count
