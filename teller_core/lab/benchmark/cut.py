@@ -62,9 +62,9 @@ class _Places(NamedTuple):
 def cut(capture: Capture, intervals: Sequence[Interval]) -> Capture:
     """The part of ``capture``, with its trees, that lies wholly inside ``intervals`` (Unix ns), each row in one of them.
 
-    Requests lie from the first to the last of their times, steps too, those without any at their line's; lines at theirs. Times
-    and ids are unchanged, positions and request numbers count anew. What is told of the capture as a whole alone (``metrics``,
-    ``balance``) is left out.
+    Requests lie from the first to the last of their times, steps too, those without any at their line's; lines at theirs, and
+    what the service said when it started stays. Times and ids are unchanged, positions and request numbers count anew. What is
+    told of the capture as a whole alone (``metrics``, ``balance``) is left out.
     """
     inside = Inside(intervals)
     steps = inside(*_span_or_line(capture))
@@ -84,7 +84,7 @@ def cut(capture: Capture, intervals: Sequence[Interval]) -> Capture:
         requests=_requests(capture.requests, requests),
         participation=_participation(capture.participation, places),
         tokens=_tokens(capture.tokens, requests),
-        lines=_lines(capture.lines, inside, places),
+        lines=_lines(capture, inside, places),
         pauses=take(capture.pauses, inside(capture.pauses.start, capture.pauses.start + capture.pauses.dur)),
         samples=_samples(capture.samples, inside),
         collectives=collectives,
@@ -164,9 +164,22 @@ def _tokens(tokens: TokenTimes, kept: Mask) -> TokenTimes:
     return TokenTimes(offset, tokens.time[np.repeat(kept, count)])
 
 
-def _lines(lines: Lines, inside: Inside, places: _Places) -> Lines:
+def _lines(capture: Capture, inside: Inside, places: _Places) -> Lines:
+    lines = capture.lines
     step, request = _at(places.steps, lines.step), _at(places.requests, lines.request)
-    return take(replace(lines, step=step, request=request), inside(lines.time, lines.time))
+    kept = inside(lines.time, lines.time) | _of_start(lines, capture.requests)
+    return take(replace(lines, step=step, request=request), kept)
+
+
+def _of_start(lines: Lines, requests: Requests) -> Mask:
+    """bool: what the service said of itself before it served anybody, which holds of all its life."""
+    begin = requests.begin()
+    first = begin[begin != UNKNOWN].min(initial=np.iinfo(np.int64).max)
+    if first == np.iinfo(np.int64).max:
+        return np.zeros(len(lines.time), dtype=np.bool_)
+    known = np.array([bool(rule) for rule in lines.rule], dtype=np.bool_)
+    alone = (lines.step < 0) & (lines.request < 0)
+    return known & alone & (lines.time != UNKNOWN) & (lines.time + lines.after.clip(0) < first)
 
 
 def _samples(samples: Samples, inside: Inside) -> Samples:

@@ -153,7 +153,14 @@ def captures(draw: st.DrawFn) -> Capture:
         ),
         tokens=TokenTimes(np.array([0, *np.cumsum(count)], dtype=np.int64), np.arange(sum(count), dtype=np.int64)),
         lines=table(
-            Lines, lines, time=times, step=step, request=request, untrusted_text=[f"line {at}" for at in range(lines)]
+            Lines,
+            lines,
+            time=times,
+            after=st.integers(-1, 3),
+            rule=st.sampled_from(["", "vllm.kv_size"]),
+            step=step,
+            request=request,
+            untrusted_text=[f"line {at}" for at in range(lines)],
         ),
         pauses=table(Pauses, pauses, start=st.integers(0, SPAN), dur=st.integers(0, 9), thread=range(pauses)),
         samples=_samples(draw, counters),
@@ -245,6 +252,12 @@ def kept_steps(whole: Capture, intervals: Sequence[tuple[int, int]]) -> list[int
     ]
 
 
+def of_start(line: Row, whole: Capture) -> bool:
+    begins = [begin for begin, _ in map(request_span, listed(whole.requests)) if begin != UNKNOWN]
+    early = bool(begins) and line["time"] != UNKNOWN and line["time"] + max(line["after"], 0) < min(begins)
+    return early and bool(line["rule"]) and line["step"] == line["request"] == -1
+
+
 def kept(table: Any, spans: Any, intervals: Sequence[tuple[int, int]]) -> list[int]:
     return [at for at, row in enumerate(listed(table)) if within(intervals, *spans(row))]
 
@@ -275,7 +288,7 @@ def test_a_cut_is_what_lies_inside_row_by_row(whole: Capture, intervals: list[tu
     expected = [
         {**row, "step": moved(row["step"], steps), "request": moved(row["request"], requests)}
         for row in listed(whole.lines)
-        if within(intervals, row["time"], row["time"])
+        if within(intervals, row["time"], row["time"]) or of_start(row, whole)
     ]
     assert listed(part.lines) == expected
     expected = [
