@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from teller_core.data.causes import causes
+from teller_core.data.parts import PHASES, RESOURCES
 from teller_core.data.sheet_parts import (
     PARTS,
     SAID_NUMBERS,
@@ -46,29 +47,6 @@ PAUSES = ("gc", "thread_lag", "stop_signal")
 ZONES = ("way", "in", "out", "back")
 """A request outside its engine: on the way to the front end, in it, in it after its last step, on the way back."""
 CHARGES = ("whole", "over", "collection", "starved", "stood", "worked", "rest")
-PHASES = (
-    "before_server",
-    "front_end",
-    "queue",
-    "remote_kv_wait",
-    "own_prefill",
-    "between_own_chunks",
-    "decode",
-    "preempted",
-    "recompute",
-    "delivery",
-    "capture_stall",
-    "unexplained",
-)
-RESOURCES = (
-    "device_compute",
-    "host_compute",
-    "collective_transfer",
-    "collective_wait",
-    "exposed_host",
-    "device_idle",
-    "unexplained",
-)
 METRICS = ("ttft", "tpot", "itl_max", "e2e")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "times": ("took", "before", "wait", "run", "out"),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.parts import PHASES
 from teller_core.data.report import Part
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN
@@ -13,22 +14,6 @@ from teller_core.judge.intervals import EMPTY, Spans, clip, paint, span, union
 from teller_core.judge.life import Life
 from teller_core.judge.prepare import Case
 from teller_core.judge.windows import keyed
-
-PHASES = (
-    "before_server",
-    "front_end",
-    "queue",
-    "remote_kv_wait",
-    "own_prefill",
-    "between_own_chunks",
-    "decode",
-    "preempted",
-    "recompute",
-    "delivery",
-    "capture_stall",
-    "unexplained",
-)
-
 
 FRONT = "from the server's receipt to the engine's"
 PLACED = "as lines tell it, or durations if each token was sent on at once"

@@ -3,25 +3,12 @@
 import numpy as np
 
 from teller_core.data.capture import Capture
+from teller_core.data.sheets import GROUPS
 from teller_core.data.table import UNKNOWN, Float64, Int64
 from teller_core.judge.request_load import measured
-from teller_core.judge.step_numbers import FLOOR
+from teller_core.judge.step_numbers import centered
 
-NAMES = (
-    "ttft",
-    "tpot",
-    "itl_max",
-    "e2e",
-    "way",
-    "tokenizing",
-    "queue",
-    "prefill",
-    "delivery",
-    "prompt",
-    "output",
-    "cached",
-    "preempted",
-)
+NAMES = tuple(name for name in GROUPS["request"] if name != "failed")
 """The columns of :func:`request_numbers`, by their names in the group ``request`` of a sheet."""
 
 
@@ -36,9 +23,9 @@ def request_numbers(capture: Capture) -> Float64:
         _span(table.scheduled, table.first_token),
         _span(table.last_token, table.client_end),
     ]
-    columns = [_relative(ns) for ns in (*values.values(), *spans)]
+    columns = [centered(ns) for ns in (*values.values(), *spans)]
     counts = [table.prompt_tokens, table.output_tokens]
-    columns += [_relative(np.where(count >= 0, count.astype(np.int64), UNKNOWN), floor=1.0) for count in counts]
+    columns += [centered(np.where(count >= 0, count.astype(np.int64), UNKNOWN), floor=1.0) for count in counts]
     prompt = np.maximum(table.prompt_tokens, 1)
     columns.append(np.where(table.cached_tokens >= 0, table.cached_tokens / prompt, np.nan))
     columns.append(np.where(table.preemptions >= 0, np.log1p(table.preemptions.clip(0)), np.nan))
@@ -47,13 +34,3 @@ def request_numbers(capture: Capture) -> Float64:
 
 def _span(low: Int64, high: Int64) -> Int64:
     return np.where((low != UNKNOWN) & (high != UNKNOWN) & (high >= low), high - low, UNKNOWN)
-
-
-def _relative(value: Int64, floor: float = FLOOR) -> Float64:
-    """float64: the log over the median of the known values; NaN for UNKNOWN."""
-    known = value != UNKNOWN
-    out = np.full(len(value), np.nan)
-    if known.any():
-        log = np.log(value[known].clip(0) + floor)
-        out[known] = log - np.median(log)
-    return out

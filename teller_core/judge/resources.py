@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import Rank
+from teller_core.data.parts import RESOURCES
 from teller_core.data.report import Part
 from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import Layer
@@ -14,15 +15,6 @@ from teller_core.judge.intervals import EMPTY, Spans, clip, overlaps, union, wit
 from teller_core.judge.life import Life
 from teller_core.judge.prepare import Case
 
-RESOURCES = (
-    "device_compute",
-    "host_compute",
-    "collective_transfer",
-    "collective_wait",
-    "exposed_host",
-    "device_idle",
-    "unexplained",
-)
 _HOST = (Layer.PYTHON, Layer.OPERATOR, Layer.RUNTIME, Layer.ENGINE)
 
 

@@ -54,14 +54,20 @@ def phases(case: Case) -> Sequence[str]:
 
 def relative(ns: Int64, phase: Sequence[str]) -> Float64:
     """float64: the log of each duration over the median of those of its phase; NaN for UNKNOWN."""
-    known = ns != UNKNOWN
-    log = np.log(np.where(known, ns, 0).clip(0) + FLOOR)
     of = np.array(phase, dtype=object)
     out = np.full(len(ns), np.nan)
     for name in set(phase):
-        mine = known & (of == name)
-        if mine.any():
-            out[mine] = log[mine] - np.median(log[mine])
+        out[of == name] = centered(ns[of == name])
+    return out
+
+
+def centered(value: Int64, floor: float = FLOOR) -> Float64:
+    """float64: the log over the median of the known values; NaN for UNKNOWN. ``floor``: what is below it is alike."""
+    known = value != UNKNOWN
+    out = np.full(len(value), np.nan)
+    if known.any():
+        log = np.log(value[known].clip(0) + floor)
+        out[known] = log - np.median(log)
     return out
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from teller_core.data.parts import PHASES
 from teller_core.data.report import Metric, Part
 from teller_core.data.table import UNKNOWN
-from teller_core.judge.breakdown import PHASES, SERVERS_OWN
+from teller_core.judge.breakdown import SERVERS_OWN
 from teller_core.judge.prepare import prepare
 from teller_core.judge.scene import scene
 from tests.core.judge.serving import BASE, MS, PROMPT, Ask, Trouble, serve

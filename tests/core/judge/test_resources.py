@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from teller_core.data.capture import Rank
+from teller_core.data.parts import RESOURCES
 from teller_core.data.report import Part
 from teller_core.data.steps import Mapping, Participation, Role, StepWork
 from teller_core.data.table import UNKNOWN
 from teller_core.data.trace import Layer
 from teller_core.judge.assess import assess
 from teller_core.judge.prepare import prepare
-from teller_core.judge.resources import RESOURCES
 from teller_core.judge.scene import scene
 from tests.core.judge.service import MS, Rows, Work, capture, requests_table, service, steps_table
 
