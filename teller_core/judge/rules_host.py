@@ -120,7 +120,9 @@ def slow_operator(scene: Scene) -> Clue | None:
     top = max(mine, key=lambda row: int(table.excess[row]))
     left = int(scene.holds.rest[~scene.holds.gap].sum())
     often = len(set(table.step[mine].tolist())) >= OFTEN and added >= SEEN * left
-    ns = left * added // everything if often else min(left, added)
+    ns = (left * added // everything if often else min(left, added)) - _waited_besides(scene)
+    if ns <= 0:
+        return None
     layer = Layer(int(table.layer[top])).name.lower()
     evidence = [
         cost("what its spans add to the steps", ns, kind="span"),
@@ -267,6 +269,15 @@ def _candidates(case: Case) -> tuple[Keyed, Windows]:
     rows = np.flatnonzero(computing)
     by_step, begin = keyed(table.step[rows].astype(np.int64)), case.begin[table.step[rows]]
     return Keyed(by_step.key, rows[by_step.row].astype(np.int64)), windows(rows.astype(np.int64), begin, begin)
+
+
+def _waited_besides(scene: Scene) -> int:
+    """ns that its processes waited for a processor beyond the calm level, and that no step was charged with: a counter that is
+    read ten times a second does not say in which span of a step a thread was set aside.
+    """
+    if not scene.counted("run_queue_wait_ns"):
+        return 0
+    return max(int(scene.beyond_calm("run_queue_wait_ns")) - int(scene.holds.starved.sum()), 0)
 
 
 def _cpu(scene: Scene) -> list[EvidenceItem]:

@@ -219,12 +219,16 @@ def _what_was_read(read: ImportReport) -> str:
 
 
 def _choose(table: SlowReport) -> tuple[int, int]:
-    """The request to ask about, as a person would: the first that has a cause, else the slowest; and one that has none."""
-    request, verdict = table.columns.index("request"), table.columns.index("verdict")
-    if not table.rows:
+    """The request to ask about, as a person would: the first that has a cause, else the slowest; and one that has none.
+
+    Those that the service was warmed up with are nobody's: they are slow because it had just started.
+    """
+    request, name, verdict = (table.columns.index(column) for column in ("request", "engine_id", "verdict"))
+    rows = [row for row in table.rows if row[name] not in WARMING]
+    if not rows:
         raise TellerError("The demo", "its recording holds no request", "Run it with --keep and read server.log")
-    slow = next((row for row in table.rows if row[verdict] == "cause"), table.rows[0])
-    others = [row for row in table.rows if row[verdict] != "cause" and row is not slow] or [table.rows[-1]]
+    slow = next((row for row in rows if row[verdict] == "cause"), rows[0])
+    others = [row for row in rows if row[verdict] != "cause" and row is not slow] or [rows[-1]]
     return int(str(slow[request])), int(str(others[len(others) // 2][request]))
 
 
