@@ -79,6 +79,22 @@ def test_each_trouble_is_named_for_who_lived_through_it_and_for_nobody_before(
     assert all(not report.findings for report in reports[:8])
 
 
+@pytest.mark.parametrize(("waited_ms", "blamed"), [(0, True), (25, False)])
+def test_an_operator_is_not_blamed_for_as_much_time_as_its_process_waited_for_a_processor(
+    waited_ms: int, blamed: bool
+) -> None:
+    """Read ten times a second, a wait is spread over ten times as long as the step that it struck."""
+    capture, numbers = serve(CROWD, [Trouble("operator", 800, 1300, 25, 10)])
+    samples = capture.samples
+    struck = [
+        name == "run_queue_wait_ns" and ZERO + 800 * MS <= start < ZERO + 1300 * MS
+        for name, start in zip(samples.name, samples.start.tolist(), strict=True)
+    ]
+    moved = replace(samples, delta=samples.delta + np.array(struck) * waited_ms * MS)
+    report = judge(prepare(replace(capture, samples=moved), numbers), STRUCK)
+    assert ("host.slow_operator" in {finding.cause for finding in report.findings}) == blamed
+
+
 def test_a_service_without_trouble_is_typical_here_and_no_cause_is_claimed() -> None:
     reports = after()
     assert {report.verdict for report in reports} == {"typical_here"}
