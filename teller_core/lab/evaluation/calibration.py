@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import Float64, Mask
+from teller_core.data.table import Float64
 
 BINS = 10
 
@@ -26,15 +26,6 @@ class Curve(NamedTuple):
 
     coverage: Float64
     risk: Float64
-
-
-def certain(sure: Float64, right: Mask, weight: Float64) -> Certain:
-    """One row an answer -> one group for each ``sure`` that is there."""
-    if not len(sure):
-        return Certain(*np.zeros((3, 1)))
-    level, of = np.unique(-sure, return_inverse=True)
-    sums = (np.bincount(of, weights=each, minlength=len(level)) for each in (weight, weight * right))
-    return Certain(-level, *(each.astype(np.float64) for each in sums))
 
 
 def expected_error(given: Certain, bins: int = BINS) -> Float64:

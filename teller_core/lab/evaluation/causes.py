@@ -61,13 +61,6 @@ def struck(given: Named) -> Mask:
     return given.truth != NO_CAUSE
 
 
-def top(given: Named, weight: Float64, k: int) -> float:
-    """The share of struck requests whose cause is among the first ``k`` claims; NaN without any."""
-    mine = np.where(struck(given), weight, 0.0)
-    total = float(mine.sum())
-    return float((mine * within(given, k)).sum() / total) if total > 0 else float("nan")
-
-
 def within(given: Named, k: int) -> Mask:
     """bool a request: what is true is among the first ``k`` that are said of it."""
     return np.any(given.said[:, :k] == given.truth[:, None], axis=1)
@@ -85,13 +78,10 @@ def cells(given: Named) -> Int64:
     return given.truth.astype(np.int64) * len(given.classes) + given.said[:, 0]
 
 
-def macro_f1(given: Named, weight: Float64) -> float:
-    """The plain mean of F1 over the causes that struck; a claim about a healthy request counts against its cause."""
-    return float(macro_f1_of(confusion(given, weight)))
-
-
 def macro_f1_of(table: Float64) -> Float64:
-    """float64 [...]: :func:`macro_f1` of confusions float64 [..., truth, first claim]."""
+    """float64 [...]: the plain mean of F1 over the causes that struck, of confusions float64 [..., truth, first claim]. A claim
+    about a healthy request counts against its cause.
+    """
     hit = np.diagonal(table, axis1=-2, axis2=-1)[..., 1:]
     truth, said = table.sum(axis=-1)[..., 1:], table.sum(axis=-2)[..., 1:]
     return mean_share(2 * hit, truth + said, truth > 0)

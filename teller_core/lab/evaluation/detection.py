@@ -19,11 +19,13 @@ LEVELS = 256
 
 
 class Detected(NamedTuple):
-    """Of what was flagged, and of what should have been: NaN where nothing was, or nothing should have been."""
+    """float64 [...]: of what was flagged, and of what should have been; NaN where nothing was, or nothing should have been. F1 is
+    0 where abnormal steps are there and none is hit.
+    """
 
-    precision: float
-    recall: float
-    f1: float
+    precision: Float64
+    recall: Float64
+    f1: Float64
 
 
 class Ranked(NamedTuple):
@@ -47,16 +49,6 @@ def at_prior(label: Mask, weight: Float64, prior: float | None) -> Float64:
     if not (abnormal > 0 and healthy > 0):
         return np.full(len(weight), np.nan)
     return weight * np.where(label, prior / abnormal, (1 - prior) / healthy)
-
-
-def detected(label: Mask, flag: Mask, weight: Float64) -> Detected:
-    """Precision, recall and F1 of flags. F1 is 0 where abnormal steps are there and none is hit."""
-    hit = float(weight[label & flag].sum())
-    flagged, abnormal = float(weight[flag].sum()), float(weight[label].sum())
-    precision = hit / flagged if flagged > 0 else float("nan")
-    recall = hit / abnormal if abnormal > 0 else float("nan")
-    f1 = 2 * hit / (flagged + abnormal) if abnormal > 0 else float("nan")
-    return Detected(precision, recall, f1)
 
 
 def ranked(label: Mask, score: Float64) -> Ranked:
@@ -126,12 +118,12 @@ def curve_of_four(sums: Float64) -> Curve:
     return Curve(both.recall[..., :1], both.alarm[..., :1])
 
 
-def detected_at(given: Curve, prior: float) -> tuple[Float64, Float64, Float64]:
-    """:func:`detected` of the one threshold of ``given``, at a prior: each float64 [...]."""
+def detected_at(given: Curve, prior: float) -> Detected:
+    """Of the one threshold of ``given``, at a prior."""
     recall = given.recall[..., 0]
     hit, false = prior * recall, (1 - prior) * given.alarm[..., 0]
     precision = np.divide(hit, hit + false, out=np.full(recall.shape, np.nan), where=hit + false > 0)
-    return precision, recall, 2 * hit / (hit + false + prior)
+    return Detected(precision, recall, 2 * hit / (hit + false + prior))
 
 
 def area_at(given: Curve, prior: float) -> Float64:

@@ -18,28 +18,13 @@ def place(named: Sequence[str | int], right: Sequence[str | int]) -> int:
     return next((at for at, name in enumerate(named, 1) if name in wanted), 0)
 
 
-def accuracy_at(places: Int32, weight: Float64, k: int) -> float:
-    """AC@k: the share of lists whose first ``k`` names hold a right one; NaN without lists."""
-    return _mean(hits(places, k), weight)
-
-
 def hits(places: Int32, k: int) -> Mask:
-    """bool a list: a right name is among its first ``k``."""
+    """bool a list: a right name is among its first ``k``. Their share is AC@k."""
     return (places > 0) & (places <= k)
 
 
-def average_at(places: Int32, weight: Float64, k: int) -> float:
-    """Avg@k: the mean of AC@1 to AC@k."""
-    return float(np.mean([accuracy_at(places, weight, each) for each in range(1, k + 1)]))
-
-
-def reciprocal(places: Int32, weight: Float64) -> float:
-    """MRR: the mean of one over the place, 0 for a list without a right name."""
-    return _mean(reciprocals(places), weight)
-
-
 def reciprocals(places: Int32) -> Float64:
-    """float64 a list: one over the place, 0 for a list without a right name."""
+    """float64 a list: one over the place, 0 for a list without a right name. Their mean is MRR."""
     return np.where(places > 0, 1.0 / np.maximum(places, 1), 0.0)
 
 
@@ -51,17 +36,6 @@ def first_names(named: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) 
         for names, wanted in zip(named, right, strict=True)
     ]
     return true, said
-
-
-def macro_f1(true: Sequence[str], said: Sequence[str], weight: Float64) -> float:
-    """The plain mean of F1 over every true name, those never said included; NaN without any."""
-    number = numbered(true, said)
-    count = number.names
-    sums = [
-        np.bincount(at[at >= 0], weights=weight[at >= 0], minlength=count)
-        for at in (number.true, number.said, np.where(number.true == number.said, number.true, -1))
-    ]
-    return float(macro_f1_of(np.concatenate(sums).astype(np.float64)))
 
 
 class Numbered(NamedTuple):
@@ -83,13 +57,10 @@ def numbered(true: Sequence[str], said: Sequence[str]) -> Numbered:
 
 
 def macro_f1_of(sums: Float64) -> Float64:
-    """float64 [...]: :func:`macro_f1` from float64 [..., 3 * names]: how often each name is true, is said, and is both."""
+    """float64 [...]: the plain mean of F1 over every true name, those never said included, NaN without any. ``sums``: float64
+    [..., 3 * names]: how often each name is true, is said, and is both.
+    """
     if not sums.shape[-1]:
         return np.full(sums.shape[:-1], np.nan)
     true, said, hit = np.split(sums, 3, axis=-1)
     return mean_share(2 * hit, true + said, true > 0)
-
-
-def _mean(value: Float64 | Mask, weight: Float64) -> float:
-    total = float(weight.sum())
-    return float((value * weight).sum() / total) if total > 0 else float("nan")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.lab.evaluation.calibration import area, brier, certain, coverage_at, expected_error, risk_coverage
+from teller_core.lab.evaluation.calibration import Certain, area, brier, coverage_at, expected_error, risk_coverage
 
 answers = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.35, 0.5, 0.72, 1.0]), st.booleans(), st.floats(0.1, 3)),
@@ -18,6 +18,14 @@ Drawn = list[tuple[float, bool, float]]
 def columns(drawn: Drawn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     sure, right, weight = zip(*drawn, strict=True)
     return np.array(sure), np.array(right), np.array(weight)
+
+
+def certain(sure: np.ndarray, right: np.ndarray, weight: np.ndarray) -> Certain:
+    """One row an answer -> one group for each ``sure`` that is there; one without weight where none is."""
+    if not len(sure):
+        return Certain(*np.zeros((3, 1)))
+    level, of = np.unique(-sure, return_inverse=True)
+    return Certain(-level, np.bincount(of, weight), np.bincount(of, weight * right))
 
 
 @given(answers)
