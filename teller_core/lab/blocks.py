@@ -100,6 +100,15 @@ class BlockTruth:
     healthy_differ: Mapping[str, Sequence[float]]
 
 
+def healthy_in(block: BlockTruth, turn: int, *, profiled: bool = False) -> list[Window]:
+    """The healthy windows of a round of ``block``, twins of the struck ones; ``profiled``: those, or the others."""
+    return [
+        window
+        for window in block.windows
+        if window.strike == HEALTHY and (window.round, window.profiled) == (turn, profiled)
+    ]
+
+
 def plan_life(seed: int, wanted: Sequence[tuple[str, str | None]], requests: int) -> Sequence[Block]:
     """The blocks of a life, in an order of the seed's own. ``wanted``: faults and severities, None: one of the seed's own.
 

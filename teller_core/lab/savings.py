@@ -17,7 +17,7 @@ import numpy as np
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
-from teller_core.lab.blocks import HEALTHY, BlockTruth, Window
+from teller_core.lab.blocks import HEALTHY, BlockTruth, Window, healthy_in
 from teller_core.lab.effect import Ratio, Row, latency
 from teller_core.lab.injectors import METRICS
 
@@ -130,7 +130,7 @@ def _lifted(block: BlockTruth, rows: Mapping[str, Row], noise: Mapping[str, floa
     for window in block.windows:
         if window.strike == HEALTHY or window.profiled:
             continue
-        truth, twins = block.strikes[window.strike], _twins(block, window.round)
+        truth, twins = block.strikes[window.strike], healthy_in(block, window.round)
         requests = [
             Saved(
                 place,
@@ -141,10 +141,6 @@ def _lifted(block: BlockTruth, rows: Mapping[str, Row], noise: Mapping[str, floa
         ]
         place = (block.block, window.strike, window.round)
         yield Lifted(*place, truth.fault, truth.cause, truth.severity, truth.rejected, requests)
-
-
-def _twins(block: BlockTruth, turn: int) -> list[Window]:
-    return [each for each in block.windows if each.round == turn and each.strike == HEALTHY and not each.profiled]
 
 
 def _beside(
@@ -168,7 +164,7 @@ def _noise(blocks: Sequence[BlockTruth], rows: Mapping[str, Row], metric: str) -
     apart: list[float] = []
     for block in blocks:
         for turn in {window.round for window in block.windows}:
-            first, *others = _twins(block, turn) or [None]
+            first, *others = healthy_in(block, turn) or [None]
             for other in others:
                 apart += _differ(first, other, rows, metric) if first is not None and other is not None else []
     return float(np.quantile(apart, 1 - 2 * MISSED)) if len(apart) >= LEAST_TWINS else None

@@ -7,7 +7,7 @@ import numpy as np
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.lab.benchmark.chosen import Chosen
-from teller_core.lab.blocks import HEALTHY, Window
+from teller_core.lab.blocks import Window, healthy_in
 
 FIRST = "ttft"
 """The latency that ends with the first token; all others are judged by the whole request."""
@@ -26,21 +26,13 @@ def lost(whole: Capture, chosen: Sequence[Chosen]) -> dict[str, int]:
         if one.strike is None:
             continue
         column = took[FIRST if one.strike.judged_by == FIRST else ""]
-        of = [_known(column, place, window) for window in _twins(one)]
+        twins = healthy_in(one.block, one.window.round, profiled=one.window.profiled)
+        of = [_known(column, place, window) for window in twins]
         for at, (name, own) in enumerate(zip(one.window.requests, _known(column, place, one.window), strict=True)):
             usual = [window[at] for window in of if at < len(window)]
             if own != UNKNOWN and usual and UNKNOWN not in usual:
                 found[name] = own - round(float(np.exp(np.mean(np.log(usual)))))
     return found
-
-
-def _twins(one: Chosen) -> list[Window]:
-    """The healthy windows of its round that are profiled as it is."""
-    return [
-        window
-        for window in one.block.windows
-        if window.strike == HEALTHY and (window.round, window.profiled) == (one.window.round, one.window.profiled)
-    ]
 
 
 def _until(whole: Capture, end: Int64) -> Int64:

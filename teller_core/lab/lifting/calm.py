@@ -47,11 +47,6 @@ def during(setting: Setting, windows: Sequence[Window]) -> Mask:
     return hit
 
 
-def twins(block: BlockTruth, turn: int) -> list[Window]:
-    """The healthy windows of a round."""
-    return [each for each in block.windows if each.strike == HEALTHY and not each.profiled and each.round == turn]
-
-
 def undisturbed(block: BlockTruth) -> list[Window]:
     """The profiled windows of a block in which nothing was done to the service: its clients may have sent other work."""
     calm = [at for at, strike in enumerate(block.strikes) if strike.cause is None and strike.role == "client"]

@@ -10,9 +10,9 @@ from teller_core.data.capture import Capture
 from teller_core.data.table import Float64
 from teller_core.judge.reschedule.plan import Plan, plan
 from teller_core.lab.benchmark.pack import Packed, capture_of
-from teller_core.lab.blocks import ROUNDS, BlockTruth, StrikeTruth, Window
+from teller_core.lab.blocks import ROUNDS, BlockTruth, StrikeTruth, Window, healthy_in
 from teller_core.lab.evaluation.side_by_side import side_by_side
-from teller_core.lab.lifting.calm import Calm, calm, others, places, twins, undisturbed
+from teller_core.lab.lifting.calm import Calm, calm, others, places, undisturbed
 from teller_core.lab.lifting.pairs import Pair, Sums, What, summed
 from teller_core.lab.lifting.profiled import of_profiled
 from teller_core.lab.lifting.requests import of_requests
@@ -94,7 +94,7 @@ def _expected(capture: Capture, made: Plan, blocks: Sequence[BlockTruth]) -> Flo
     """float64 ns: what the work of each step of the capture takes in healthy windows without a profiler; NaN where not known."""
     usual = np.full(len(capture.steps.engine), np.nan)
     for setting in made.settings.values():
-        here = calm(setting, [each for block in blocks for turn in range(ROUNDS) for each in twins(block, turn)])
+        here = calm(setting, [each for block in blocks for turn in range(ROUNDS) for each in healthy_in(block, turn)])
         if here is not None:
             usual[setting.ran.step] = np.maximum(here.lasted - here.over, 1.0)
     return usual
@@ -111,7 +111,7 @@ def _by_model(capture: Capture, made: Plan, struck: Sequence[_Struck]) -> Iterat
                 at = one.block.block, window.round
                 if at not in calms:
                     calms[at] = calm(setting, others(one.life.blocks, one.block, window.round))
-                here, healthy = calms[at], twins(one.block, window.round)
+                here, healthy = calms[at], healthy_in(one.block, window.round)
                 if here is not None:
                     requests.append(of_requests(capture, known, here, window, healthy))
                     steps.append(of_steps(here, window, healthy))

@@ -16,8 +16,8 @@ from teller_core.lab.benchmark.chosen import Chosen, of_strike
 from teller_core.lab.benchmark.cut import cut
 from teller_core.lab.benchmark.labels import STRUCK, labels_of
 from teller_core.lab.benchmark.twins import lost
-from teller_core.lab.blocks import BlockTruth
-from teller_core.lab.lifting.calm import places, twins
+from teller_core.lab.blocks import BlockTruth, healthy_in
+from teller_core.lab.lifting.calm import places
 from teller_core.lab.lifting.pairs import Sums
 
 MS = 1e6
@@ -64,7 +64,7 @@ def _usual(capture: Capture, block: BlockTruth, chosen: Sequence[Chosen]) -> dic
     }
     found: dict[str, list[int]] = {}
     for window in (one.window for one in chosen if one.strike is not None):
-        healthy = twins(block, window.round)
+        healthy = healthy_in(block, window.round)
         for place, name in enumerate(window.requests):
             each = [took.get(twin.requests[place], UNKNOWN) for twin in healthy]
             if each and UNKNOWN not in each:

@@ -8,8 +8,9 @@ import pytest
 from teller_core.data.capture import Capture
 from teller_core.judge.reschedule.plan import plan
 from teller_core.lab.benchmark import pack
+from teller_core.lab.blocks import healthy_in
 from teller_core.lab.lifting import predict
-from teller_core.lab.lifting.calm import calm, during, others, twins
+from teller_core.lab.lifting.calm import calm, during, others
 from teller_core.lab.lifting.figures import figures
 from teller_core.lab.lifting.pairs import Pair, Sums, summed
 from teller_core.lab.lifting.predict import ELSEWHERE
@@ -64,7 +65,7 @@ def test_the_round_that_is_predicted_teaches_nothing() -> None:
         here = calm(setting, others([block], block, turn))
         assert here is not None
         own = [window for window in block.windows if window.round == turn]
-        assert len(twins(block, turn)) == 2
+        assert len(healthy_in(block, turn)) == 2
         assert not (here.healthy & during(setting, own)).any()
         assert here.healthy.sum() > 50
 
