@@ -11,13 +11,14 @@ from zlib import crc32
 
 import numpy as np
 
+from teller_core.data.capture import Capture
 from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
 from teller_core.data.table import Int8, Int64, Text
 from teller_core.errors import FormatError, InputError
 from teller_core.judge.sheet_ranks import processes
 from teller_core.lab.benchmark import episodes as cut
-from teller_core.lab.benchmark.pack import Packed, capture_of, lives
+from teller_core.lab.benchmark.pack import Packed, captures_of, lives
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
 from teller_core.lab.evaluation.loading import about_of, episode_of
 from teller_core.sheets import request_sheets, step_sheets
@@ -83,7 +84,8 @@ def _there(path: Path) -> bool:
 
 def taught_of(life: Packed, *, tiers: Sequence[int] = TIERS, most: int = MOST) -> Taught:
     """The sheets of one life at all ``tiers``, about ``most`` together. Raises InputError for a life without an episode."""
-    drawn = [one for tier in tiers for one in _of_tier(life, tier, most // len(tiers))]
+    captures = zip(tiers, captures_of(life, tiers), strict=True)
+    drawn = [one for tier, capture in captures for one in _of_tier(life, capture, tier, most // len(tiers))]
     if not drawn:
         raise InputError(f"The life {life.name}", "nothing was done in it", "Build it again")
     columns: dict[str, Any] = {}
@@ -93,8 +95,7 @@ def taught_of(life: Packed, *, tiers: Sequence[int] = TIERS, most: int = MOST) -
     return Taught(life=life.name, about=about_of(life), sheets=joined([one.sheets for one in drawn]), **columns)
 
 
-def _of_tier(life: Packed, tier: int, most: int) -> Iterator[Drawn]:
-    capture = capture_of(life, tier)
+def _of_tier(life: Packed, capture: Capture, tier: int, most: int) -> Iterator[Drawn]:
     given = cut.episodes(life, capture, tier)
     for each in given:
         chance = np.random.default_rng(crc32(f"{life.name} {tier} {each.block} {each.strike}".encode()))

@@ -9,7 +9,7 @@ import json
 import lzma
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -102,17 +102,28 @@ def packed_bytes(folder: Path) -> int:
 
 def capture_of(life: Packed, tier: int) -> Capture:
     """All of ``life`` as it was recorded at ``tier`` (0 to 4), with its trees. Nothing in it tells the name of the life."""
+    (found,) = captures_of(life, (tier,))
+    return found
+
+
+def captures_of(life: Packed, tiers: Sequence[int]) -> Iterator[Capture]:
+    """:func:`capture_of` at one of ``tiers`` after the other, unpacked once."""
     with scratch() as folder:
         unpack(life, folder / "store")
-        return unpacked(folder / "store", tier)
+        for tier in tiers:
+            yield unpacked(folder / "store", tier)
 
 
 def unpacked(path: Path, tier: int) -> Capture:
     """:func:`capture_of` the life that :func:`unpack` wrote to ``path``."""
     with Store.open(path) as store:
-        identity = store.resolve(str(tier))
-        capture = store.capture(identity)
-        trees = {position: store.tree_rows(identity, position) for position in store.traced(identity)}
+        return with_trees(store, store.resolve(str(tier)))
+
+
+def with_trees(store: Store, identity: str) -> Capture:
+    """The capture ``identity`` of ``store``, with its trees."""
+    capture = store.capture(identity)
+    trees = {position: store.tree_rows(identity, position) for position in store.traced(identity)}
     return replace(capture, ranks=[replace(rank, tree=trees.get(at)) for at, rank in enumerate(capture.ranks)])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from teller_core.data.capture import Capture
 from teller_core.data.table import Float64
 from teller_core.judge.reschedule.plan import Plan, plan
-from teller_core.lab.benchmark.pack import Packed, capture_of
+from teller_core.lab.benchmark.pack import Packed, captures_of
 from teller_core.lab.blocks import ROUNDS, BlockTruth, StrikeTruth, Window, healthy_in
 from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.lifting.calm import Calm, calm, others, places, undisturbed
@@ -77,10 +77,9 @@ def of_life(life: Packed) -> list[Pair]:
         for place, truth in enumerate(block.strikes)
         if truth.rejected is None and truth.cause is not None
     ]
-    capture = capture_of(life, RECORDED)
+    capture, whole = captures_of(life, (RECORDED, PROFILED))
     made = plan(capture)
     expected = _expected(capture, made, life.blocks)
-    whole = capture_of(life, PROFILED)
     return [*_by_model(capture, made, struck), *_by_replay(whole, struck, expected), *_as_told(capture, struck)]
 
 

@@ -17,7 +17,7 @@ from teller_core.data.capture import Capture
 from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.ingest.files.room import cores
 from teller_core.judge.replay.network import unclaimed
-from teller_core.lab.benchmark.pack import nothing_judged
+from teller_core.lab.benchmark.pack import nothing_judged, with_trees
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.seen import blinded
 from teller_core.lab.evaluation.side_by_side import side_by_side
@@ -114,10 +114,7 @@ def planned(folder: Path) -> Planned:
 def capture_in(folder: Path, name: str) -> Capture:
     """A recording of ``folder``, ready to be replayed."""
     with Store.open(_store(folder, name), read_only=True) as store:
-        identity = store.resolve()
-        capture = store.capture(identity)
-        trees = {position: store.tree_rows(identity, position) for position in store.traced(identity)}
-    return replace(capture, ranks=[replace(rank, tree=trees.get(at)) for at, rank in enumerate(capture.ranks)])
+        return with_trees(store, store.resolve())
 
 
 def episodes_of(

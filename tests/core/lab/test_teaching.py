@@ -144,7 +144,7 @@ def test_a_folder_of_lives_becomes_one_of_sheets_and_what_is_there_stays(
     one = episode(0, "gc")
     packed: Any = [Namespace(name=name, about={"side": side}) for name, side in (("aa", "train"), ("bb", "test"))]
     monkeypatch.setattr(teaching, "lives", lambda folder: packed)
-    monkeypatch.setattr(teaching, "capture_of", lambda life, tier: one.seen.capture)
+    monkeypatch.setattr(teaching, "captures_of", lambda life, tiers: [one.seen.capture] * len(tiers))
     monkeypatch.setattr(teaching.cut, "episodes", lambda life, capture, tier: [cut_of(one)])
     monkeypatch.setattr(teaching, "episode_of", lambda life, given: one)
     told: list[str] = []
