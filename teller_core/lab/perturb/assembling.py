@@ -5,7 +5,6 @@ Every run is what one caller asked for: a request that took part in all steps of
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,23 +15,12 @@ from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import kernel_totals
 from teller_core.data.tree import ROOT, Tree
 from teller_core.lab.perturb.meeting import met_again
-from teller_core.lab.perturb.runs import Run
+from teller_core.lab.perturb.runs import Laid, Run
 
 APART_NS = 500_000_000
-"""Between two runs: as between two windows of the lab."""
+"""Between two runs: so long nothing is asked of the service."""
 NAME = "replayed"
 PROFILED = 4
-
-
-class Laid(NamedTuple):
-    """Where runs lie: ``offset`` int64 ns a run, on top of its times; ``rows`` int64 [runs, parts]: how many rows of the same
-    rank's tree lie before it. ``work`` a run: how many times as much work it was.
-    """
-
-    runs: Sequence[Run]
-    offset: Int64
-    rows: Int64
-    work: Sequence[float]
 
 
 def laid(runs: Sequence[Run], since: int, work: Sequence[float]) -> Laid:
@@ -125,9 +113,7 @@ def _numbered(known: list[str], words: Sequence[str], shared: int) -> Int64:
 
 def _times(given: Laid) -> tuple[Int64, Int64]:
     """int64 ns [runs, steps]: when each step began and was over, on all ranks together."""
-    begin = np.stack(
-        [np.where(run.begin == UNKNOWN, np.iinfo(np.int64).max, run.begin).min(axis=1) for run in given.runs]
-    )
+    begin = np.stack([run.began() for run in given.runs])
     over = np.stack([run.over.max(axis=1) for run in given.runs])
     return begin + given.offset[:, None], over + given.offset[:, None]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import Capture
-from teller_core.data.table import UNKNOWN, Float64, Mask
+from teller_core.data.table import Float64, Mask
 from teller_core.judge.robust import NORMAL_MAD
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Labels
 from teller_core.lab.perturb.altering import as_it_is
@@ -51,7 +51,8 @@ class Prepared(NamedTuple):
 @dataclass(frozen=True)
 class Made:
     """``capture``: what is asked about. The truth: ``labels``; ``runs``: of each, whether it was struck, and ``touched`` bool
-    [runs, steps]; ``target`` and ``factor`` of the strike.
+    [runs, steps]; ``target`` and ``factor`` of the strike; ``loss`` float64 [runs, steps]: the log of how many times as long each
+    step took as without it.
     """
 
     capture: Capture
@@ -156,8 +157,7 @@ def _took(runs: Sequence[Run]) -> Float64:
 
 def _lasted(runs: Sequence[Run]) -> Float64:
     """float64 [runs]: logs of how long all steps together took."""
-    begin = [np.where(run.begin == UNKNOWN, np.iinfo(np.int64).max, run.begin).min() for run in runs]
-    return np.log(np.array([run.over.max() for run in runs]) - np.array(begin) + 1.0)
+    return np.log(np.array([run.over.max() - run.began().min() for run in runs]) + 1.0)
 
 
 def _labels(losses: _Losses, touched: Mask, strike: tuple[str, Target, float], ranks: Sequence[int]) -> Labels:

@@ -1,15 +1,12 @@
 """How ranks met in replayed runs: who came last, and how long the others waited, as far as their clocks tell."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.data.capture import Capture, Collectives, Meetings
 from teller_core.data.table import UNKNOWN, Int64
-from teller_core.lab.perturb.runs import Run
-
-if TYPE_CHECKING:
-    from teller_core.lab.perturb.assembling import Laid
+from teller_core.lab.perturb.runs import Laid, Run
 
 
 class _Calls(NamedTuple):
@@ -22,7 +19,7 @@ class _Calls(NamedTuple):
     dur: Int64
 
 
-def met_again(capture: Capture, given: "Laid") -> tuple[Collectives, Meetings]:
+def met_again(capture: Capture, given: Laid) -> tuple[Collectives, Meetings]:
     """The collectives and meetings of all runs: a meeting of one run is none of another."""
     rows: list[tuple[int, ...]] = []
     told: list[tuple[int, ...]] = []
@@ -61,7 +58,7 @@ def _calls(run: Run) -> _Calls:
     return _Calls(row, part, called.meeting.astype(np.int64), run.start[row], run.end[row] - run.start[row])
 
 
-def _row(given: "Laid", at: int, run: Run, row: int, part: int) -> int:
+def _row(given: Laid, at: int, run: Run, row: int, part: int) -> int:
     """Where the row is in the tree of its rank, -1 for a call on a thread of its own."""
     first = run.piece.linked.first
     return row - int(first[part]) + int(given.rows[at, part]) if row < first[-1] else -1

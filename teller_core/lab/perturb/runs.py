@@ -31,7 +31,22 @@ class Run(NamedTuple):
 
     def took(self) -> Int64:
         """int64 ns a step, over all parts."""
-        return self.over.max(axis=1) - np.where(self.begin == UNKNOWN, np.iinfo(np.int64).max, self.begin).min(axis=1)
+        return self.over.max(axis=1) - self.began()
+
+    def began(self) -> Int64:
+        """int64 ns a step: when the first of the parts began it."""
+        return np.where(self.begin == UNKNOWN, np.iinfo(np.int64).max, self.begin).min(axis=1)
+
+
+class Laid(NamedTuple):
+    """Where runs lie: ``offset`` int64 ns a run, on top of its times; ``rows`` int64 [runs, parts]: how many rows of the same
+    rank's tree lie before it. ``work`` a run: how many times as much work it was.
+    """
+
+    runs: Sequence[Run]
+    offset: Int64
+    rows: Int64
+    work: Sequence[float]
 
 
 def recorded(piece: Piece) -> Run:

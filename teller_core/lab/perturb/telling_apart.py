@@ -47,7 +47,9 @@ class Asked(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """``held_out``: areas under the curve with recordings and with episodes held out, and what the better of these comes to."""
+    """``rows``: steps, ``labelled`` of them with the label; ``by_recording``, ``by_episode``: the area under the curve with
+    recordings and with episodes held out, NaN where no fold has both labels in what is held out and in what is learned from.
+    """
 
     question: str
     rows: int
