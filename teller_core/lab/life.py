@@ -35,6 +35,7 @@ from teller_core.lab.profiling import profiled, warm
 from teller_core.lab.requests import changed, named, ordinary, touched
 from teller_core.lab.serving import Live, Setup, program, served
 from teller_core.lab.striking import check, struck
+from teller_core.lab.truth import whole_lines
 
 CONNECTIONS = 64
 PAUSE_S = 0.25
@@ -70,7 +71,7 @@ def run_life(
     asked = {"load": mix, "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests}
     same_life(folder, {**asdict(setup), **asked})
     done = truths(folder)
-    (folder / TRUTH).write_text(_whole_lines(folder))
+    (folder / TRUTH).write_text(whole_lines(folder / TRUTH))
     missing = [block for block in blocks if block.number not in {each.block for each in done}]
     if not missing:
         return []
@@ -99,13 +100,7 @@ def setup_for(engine: str, wanted: Sequence[tuple[str, str | None]]) -> Setup:
 
 def truths(folder: Path) -> list[BlockTruth]:
     """The blocks that ``folder`` holds. A line that was never finished is none."""
-    return [block_of(json.loads(line)) for line in _whole_lines(folder).splitlines()]
-
-
-def _whole_lines(folder: Path) -> str:
-    path = folder / TRUTH
-    before, end, _ = path.read_text().rpartition("\n") if path.exists() else ("", "", "")
-    return before + end
+    return [block_of(json.loads(line)) for line in whole_lines(folder / TRUTH).splitlines()]
 
 
 def same_life(folder: Path, about: Mapping[str, Any]) -> None:

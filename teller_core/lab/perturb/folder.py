@@ -25,6 +25,7 @@ from teller_core.lab.perturb.benign import Spread, spread_of
 from teller_core.lab.perturb.episodes import RUNS, Made, Prepared, made, possible, prepared
 from teller_core.lab.perturb.pieces import pieces, ready
 from teller_core.lab.perturb.recordings import Recording
+from teller_core.lab.truth import whole_lines
 from teller_core.pipeline import STAGES
 from teller_core.store.store import Store
 from teller_core.tell.progress import nobody
@@ -54,7 +55,8 @@ class Planned:
 def build(
     folder: Path, given: Sequence[tuple[Recording, Path]], progress: Progress, *, seed: int = 0, wanted: int = WANTED
 ) -> Planned:
-    """Make in ``folder`` what it lacks of ``wanted`` episodes, from the recordings ``given``, and write their truth down.
+    """Make in ``folder`` what it lacks of ``wanted`` episodes, from the recordings ``given``, and write their truth down. A
+    folder that has a plan keeps it, however many are wanted now.
 
     Raises InputError where nothing can be made of any, or where the folder was made from another seed.
     """
@@ -144,9 +146,8 @@ def episode(name: str, side: str, number: int, one: Made) -> Episode:
 
 
 def truth_of(folder: Path, name: str) -> list[dict[str, Any]]:
-    """One entry an episode of a recording. For who judges answers alone."""
-    path = folder / TRUTH / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """One entry an episode of a recording. For who judges answers alone. A line that was never finished is none."""
+    return [json.loads(line) for line in whole_lines(folder / TRUTH / f"{name}.jsonl").splitlines()]
 
 
 def prepared_all(capture: Capture) -> list[Prepared]:
@@ -174,6 +175,7 @@ def _written(folder: Path, plan: Planned, name: str, progress: Progress) -> None
         return
     known = prepared_all(capture_in(folder, name))
     can = [possible(one) for one in known]
+    path.write_text(whole_lines(path))
     with path.open("a") as file:
         for number in range(done, plan.episodes[name]):
             at = number % len(known)

@@ -40,6 +40,8 @@ RECORDINGS: tuple[Recording, ...] = (
 
 
 def found(folders: list[Path]) -> list[tuple[Recording, Path]]:
-    """Which of RECORDINGS there are, and where."""
-    places = [(one, folder / one.path) for one in RECORDINGS for folder in folders]
-    return [(one, place) for one, place in places if place.exists()]
+    """Which of RECORDINGS there are, and where: each in the first of ``folders`` that has it."""
+    places = [
+        (one, next((place for folder in folders if (place := folder / one.path).exists()), None)) for one in RECORDINGS
+    ]
+    return [(one, place) for one, place in places if place is not None]

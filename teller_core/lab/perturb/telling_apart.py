@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
     @property
     def told(self) -> bool:
         """Whether either of them tells."""
-        return max(self.by_recording, self.by_episode) > TELLS
+        return self.by_recording > TELLS or self.by_episode > TELLS
 
 
 def seen(capture: Capture, steps: int, fault: str, named: Sequence[str], *, times: bool) -> Float64:

@@ -58,7 +58,9 @@ def test_what_was_ended_in_the_middle_goes_on_from_there(folder: Path, tmp_path:
     whole = (folder / TRUTH / f"{NAME}.jsonl").read_text()
     build(tmp_path, GIVEN, quiet, seed=3, wanted=16)
     path = tmp_path / TRUTH / f"{NAME}.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:5]))
+    begun = "".join(path.read_text().splitlines(keepends=True)[:5]) + path.read_text().splitlines()[5][:30]
+    path.write_text(begun)
+    assert len(truth_of(tmp_path, NAME)) == 5
     build(tmp_path, GIVEN, quiet, seed=3, wanted=16)
     assert path.read_text() == whole
 
@@ -84,7 +86,8 @@ def test_recordings_stand_on_one_side_and_are_looked_for_in_folders(tmp_path: Pa
     assert {one.side for one in RECORDINGS} == {TRAIN, TEST}
     assert found([tmp_path]) == []
     (tmp_path / RECORDINGS[0].path).mkdir(parents=True)
-    assert found([tmp_path]) == [(RECORDINGS[0], tmp_path / RECORDINGS[0].path)]
+    only = [(RECORDINGS[0], tmp_path / RECORDINGS[0].path)]
+    assert found([tmp_path]) == found([tmp_path / "nowhere", tmp_path, tmp_path]) == only
 
 
 def test_episodes_are_given_to_methods_by_side(folder: Path) -> None:

@@ -34,6 +34,11 @@ def test_a_leak_is_told_and_noise_is_not() -> None:
     assert not asked("noise", questions(0.0)).told
 
 
+def test_what_one_recording_gives_away_is_told_where_none_can_be_held_out() -> None:
+    alone = asked("leak", [one._replace(recording=np.zeros(24, dtype=np.int64)) for one in questions(1.0)])
+    assert np.isnan(alone.by_recording) and alone.told
+
+
 def test_a_column_of_which_nothing_is_known_tells_nothing() -> None:
     given = [one._replace(value=np.column_stack([one.value, np.full(24, np.nan)])) for one in questions(1.0)]
     assert asked("leak", given) == asked("leak", questions(1.0))
