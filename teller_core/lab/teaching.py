@@ -14,14 +14,14 @@ import numpy as np
 from teller_core.data.capture import Capture
 from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
-from teller_core.data.table import Int8, Int64, Text
+from teller_core.data.table import Int8, Int32, Int64, Mask, Text
 from teller_core.errors import FormatError, InputError
 from teller_core.judge.sheet_ranks import processes
 from teller_core.lab.benchmark import episodes as cut
 from teller_core.lab.benchmark.pack import Packed, captures_of, lives
-from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TRAIN, Episode
 from teller_core.lab.evaluation.loading import about_of, episode_of
-from teller_core.sheets import request_sheets, step_sheets
+from teller_core.sheets import LONGEST, request_sheets, step_sheets
 from teller_core.tell.visible import visible
 
 TIERS = (1, 2, 3, 4)
@@ -32,8 +32,6 @@ OTHERS = 3
 """Of what was not struck, as many times as of what was: fewer would teach that trouble is common."""
 STEPS = 0.4
 """Of the room, this part is for steps."""
-LONGEST = 200
-"""Characters of an operator's name, as in a sheet."""
 
 
 class Drawn(NamedTuple):
@@ -50,7 +48,7 @@ def write_sheets(
     *,
     tiers: Sequence[int] = TIERS,
     most: int = MOST,
-    side: str = "train",
+    side: str = TRAIN,
 ) -> list[Path]:
     """Write one file of sheets for each life of ``side`` that is packed in ``folder`` into the folder ``to``; those that are
     there already stay. Returns all of them. Raises InputError where no life is there.
@@ -105,9 +103,7 @@ def _of_tier(life: Packed, capture: Capture, tier: int, most: int) -> Iterator[D
 def draw(given: cut.Episode, episode: Episode, most: int, chance: np.random.Generator) -> Drawn:
     """Some of the steps and requests of one episode, about ``most`` sheets."""
     case, labels = episode.seen.case, episode.labels
-    judged = np.array(
-        [1 if cause not in (HEALTHY, NOT_JUDGED) else -1 if cause else 0 for cause in labels.request], np.int8
-    )
+    judged = np.array([_abnormal(cause) for cause in labels.request], np.int8)
     looked = case.profiled.astype(np.float64)
     of_requests = np.zeros(len(judged))
     np.maximum.at(of_requests, case.capture.participation.request, looked[case.capture.participation.step])
@@ -118,7 +114,7 @@ def draw(given: cut.Episode, episode: Episode, most: int, chance: np.random.Gene
     return Drawn(sheets, truth_of(sheets, given, episode))
 
 
-def some(label: Int8, profiled: "np.ndarray[Any, np.dtype[np.bool_]]", most: int, chance: np.random.Generator) -> Int64:
+def some(label: Int8, profiled: Mask, most: int, chance: np.random.Generator) -> Int64:
     """int64, ascending: positions of what is judged, those first that a profile shows, ``most`` in all."""
     struck, others = (np.flatnonzero(label == value) for value in (1, 0))
     room = max(min(len(struck), most // (1 + OTHERS)), 0)
@@ -129,9 +125,7 @@ def some(label: Int8, profiled: "np.ndarray[Any, np.dtype[np.bool_]]", most: int
     return np.sort(np.concatenate(picked))
 
 
-def _pick(
-    rows: Int64, profiled: "np.ndarray[Any, np.dtype[np.bool_]]", room: int, chance: np.random.Generator
-) -> Int64:
+def _pick(rows: Int64, profiled: Mask, room: int, chance: np.random.Generator) -> Int64:
     """``room`` of the rows: half of it goes to those that a profile shows, where they are as many."""
     rows = chance.permutation(rows)
     seen, others = rows[profiled[rows]], rows[~profiled[rows]]
@@ -143,17 +137,9 @@ def _pick(
 def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, Any]:
     """The columns of :class:`Taught` for sheets of one episode."""
     labels, count = episode.labels, len(sheets)
-    request = sheets.kind == Kind.REQUEST
     abnormal, cause = _judged(sheets, episode)
-    place = [
-        int((given.labels.request_window if of_request else given.labels.step_window)[at])
-        for of_request, at in zip(request.tolist(), sheets.position.tolist(), strict=True)
-    ]
-    hit = np.array([at >= 0 and given.windows[at].strike is not None for at in place], np.bool_)
-    window = [
-        int((labels.request_window if of_request else labels.step_window)[at])
-        for of_request, at in zip(request.tolist(), sheets.position.tolist(), strict=True)
-    ]
+    place = _windows(sheets, given.labels.request_window, given.labels.step_window)
+    hit = np.array([at >= 0 and given.windows[at].strike is not None for at in map(int, place)], np.bool_)
     operators = [
         "\n".join(visible(name)[:LONGEST] for name in labels.operators.get(step, ())) if struck == 1 else ""
         for step, struck in zip(sheets.step.tolist(), abnormal.tolist(), strict=True)
@@ -168,7 +154,7 @@ def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, 
         "hard": (hit & (labels.cause == "") & (abnormal == 0)).astype(np.uint8),
         "block": np.full(count, given.block, np.int32),
         "strike": np.where(hit, given.strike, -1).astype(np.int32),
-        "window": np.array(window, np.int32),
+        "window": _windows(sheets, labels.request_window, labels.step_window),
         "fault": [labels.fault] * count,
         "severity": [labels.severity] * count,
         "d_prime": np.full(count, labels.d_prime, np.float32),
@@ -179,6 +165,20 @@ def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, 
     }
 
 
+def _windows(sheets: Sheets, of_requests: Int32, of_steps: Int32) -> Int32:
+    """int32 a sheet: the window of its request or step."""
+    window = np.empty(len(sheets), np.int32)
+    for kind, of in ((Kind.REQUEST, of_requests), (Kind.STEP, of_steps)):
+        mine = sheets.kind == kind
+        window[mine] = of[sheets.position[mine]]
+    return window
+
+
+def _abnormal(cause: str) -> int:
+    """1 for a request that a fault struck, 0 for a healthy one, -1 for one that is not judged."""
+    return -1 if cause == NOT_JUDGED else int(cause != HEALTHY)
+
+
 def _judged(sheets: Sheets, episode: Episode) -> tuple[Int8, Text]:
     """Whether each is abnormal, and by what."""
     labels = episode.labels
@@ -187,7 +187,7 @@ def _judged(sheets: Sheets, episode: Episode) -> tuple[Int8, Text]:
     for kind, at in zip(sheets.kind.tolist(), map(int, sheets.position), strict=True):
         if kind == Kind.REQUEST:
             said: str = labels.request[at]
-            abnormal.append(-1 if said == NOT_JUDGED else int(said != HEALTHY))
+            abnormal.append(_abnormal(said))
             cause.append(said)
         else:
             abnormal.append(int(labels.step[at]))
@@ -195,7 +195,7 @@ def _judged(sheets: Sheets, episode: Episode) -> tuple[Int8, Text]:
     return np.array(abnormal, np.int8), cause
 
 
-def _guilty(sheets: Sheets, operators: Text, rank: "np.ndarray[Any, np.dtype[np.int32]]") -> tuple[Any, Any]:
+def _guilty(sheets: Sheets, operators: Text, rank: Int32) -> tuple[Any, Any]:
     """uint8 a piece and a suspect: it is one of the operators; across ranks, a call of the rank to blame."""
     piece, suspect = np.zeros(len(sheets.pieces.symbol), np.uint8), np.zeros(len(sheets.suspects.row), np.uint8)
     for at, names in enumerate(operators):

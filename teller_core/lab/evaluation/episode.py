@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from teller_core.data.capture import Capture
-from teller_core.data.table import Int32, Mask, Text
+from teller_core.data.table import Int8, Int32, Mask, Text
 from teller_core.lab.evaluation.seen import Seen
 
 HEALTHY, NOT_JUDGED = "", "?"
-Int8 = np.ndarray[tuple[int], np.dtype[np.int8]]
-COMPOSITIONS = ("episode", "all_faulty", "healthy")
-"""What stands in a capture: the healthy windows of a block and those of one strike; the latter alone; the former alone."""
+TRAIN, TEST = "train", "test"
+"""The sides of lives: what is learned from, and what is judged."""
 
 
 @dataclass(frozen=True)

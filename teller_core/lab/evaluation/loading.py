@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from teller_core.data.scratch import scratch
-from teller_core.data.table import Int32
+from teller_core.data.table import Int8, Int32
 from teller_core.errors import InputError
 from teller_core.lab.benchmark import episodes as cut
 from teller_core.lab.benchmark import labels as told
 from teller_core.lab.benchmark.pack import Packed, lives, unpack, unpacked
-from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, Episode, Int8, Labels
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TEST, TRAIN, Episode, Labels
 from teller_core.lab.evaluation.running import Sides
 from teller_core.lab.evaluation.seen import blinded
 from teller_core.lab.evaluation.side_by_side import side_by_side
 
-TRAIN, TEST = "train", "test"
 ASKED = 3
 """A healthy window stands in the episodes of every strike of its block, six of them: its requests are asked about in two. Of a
 whole life, which has them all again, they are asked about in one window of three.
@@ -64,7 +63,7 @@ def sides(given: Opened, tier: int, progress: Callable[[str], None], at_once: in
             episode.seen.measure()
         return episodes
 
-    by_kind: dict[str, list[Episode]] = {name: [] for name in ("train", "test", "struck", "healthy", "life")}
+    by_kind: dict[str, list[Episode]] = {name: [] for name in (TRAIN, TEST, "struck", "healthy", "life")}
     for several in side_by_side([partial(read, at, life) for at, life in enumerate(given.lives, 1)], at_once):
         for kind, episode in several:
             by_kind[kind].append(episode)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from teller_core.errors import InputError
-from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.episode import TEST, TRAIN, Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options
 from teller_core.lab.evaluation.metrics import Figure, alarms, answers, figures, of_all_faulty, of_requests, of_steps
 from teller_core.lab.evaluation.rows import Rows, rows_of
@@ -101,8 +101,8 @@ def left_out(
     first = replace(method, grid=method.grid[:1], seeds=1)
 
     def without(value: str) -> LeftOut | None:
-        train = spread([e for e in episodes if e.about.get("side") == "train" and kind(e) != value], MOST_LEFT)
-        test = [e for e in episodes if e.about.get("side") == "test" and kind(e) == value]
+        train = spread([e for e in episodes if e.about.get("side") == TRAIN and kind(e) != value], MOST_LEFT)
+        test = [e for e in episodes if e.about.get("side") == TEST and kind(e) == value]
         if not test or (method.learns and not train):
             return None
         progress(f"{method.name}: without {value}")

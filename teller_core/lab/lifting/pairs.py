@@ -47,7 +47,7 @@ class Pair:
 
 
 def summed(windows: Sequence[Sums]) -> tuple[Sums, float]:
-    """All of a strike's windows, and their noise: each window's is a draw of its own."""
+    """All of a strike's windows, and their noise: each window's is a draw of its own. All 0 without any."""
     columns = np.array(list(windows), dtype=np.float64).reshape(-1, len(Sums._fields))
     size, *rest = columns.sum(axis=0).tolist()
     return Sums(round(size), *rest), float(np.sqrt((columns[:, Sums._fields.index("apart")] ** 2).sum()))

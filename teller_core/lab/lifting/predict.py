@@ -24,7 +24,6 @@ RECORDED, PROFILED = 3, 4
 FRONT = "frontend."
 ELSEWHERE = "what it delays lies outside of steps, or gives them other work"
 FEW = "too few healthy windows are there to learn from"
-NOTHING = Sums(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class _Struck(NamedTuple):
@@ -36,7 +35,7 @@ class _Struck(NamedTuple):
     truth: StrikeTruth
 
     def pair(self, what: What, windows: Sequence[Sums], silent: str) -> Pair:
-        sums, noise = summed(windows) if windows else (NOTHING, 0.0)
+        sums, noise = summed(windows)
         truth = self.truth
         engine = str(self.life.about["kind"]["engine"])
         about = (self.life.name, engine, truth.fault, truth.cause or "", truth.severity, truth.role)

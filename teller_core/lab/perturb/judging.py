@@ -9,7 +9,7 @@ import numpy as np
 
 from teller_core.errors import InputError
 from teller_core.ingest.files.room import cores
-from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.episode import TEST, TRAIN, Episode
 from teller_core.lab.evaluation.learners import load
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.results import ALL, RESULTS
@@ -18,7 +18,6 @@ from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.evaluation.tables import said, table
 from teller_core.lab.perturb.faults import FAULTS, NO_HEADLINE, REPLAYS_TOLD
 from teller_core.lab.perturb.folder import Planned, episodes_of, planned, truth_of
-from teller_core.lab.perturb.recordings import TEST, TRAIN
 from teller_core.lab.perturb.telling_apart import TELLS, Asked, Verdict, asked, seen
 
 TIER = 4

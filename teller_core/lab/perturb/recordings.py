@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from teller_core.lab.evaluation.episode import TEST, TRAIN
+
 
 class Recording(NamedTuple):
     """``path``: below one of the folders that are searched."""
@@ -12,7 +14,6 @@ class Recording(NamedTuple):
     path: str
 
 
-TRAIN, TEST = "train", "test"
 RECORDINGS: tuple[Recording, ...] = (
     Recording("ddp_a100", TRAIN, "kineto/hta_ddp_a100_2rank"),
     Recording("resnet_v100", TRAIN, "kineto/kineto_1.9_resnet50_v100"),

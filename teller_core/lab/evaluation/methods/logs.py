@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.lab.evaluation.cause_map import CauseMap, claims, served
 from teller_core.lab.evaluation.cause_map import learned as learned_map
 from teller_core.lab.evaluation.episode import HEALTHY, Episode
@@ -107,7 +107,7 @@ def _rows(seen: Seen, column: dict[str, int], counted: bool) -> Float64:
     return np.log1p(out) if counted else (out > 0).astype(np.float64)
 
 
-def _during(time: Int64, after: Int64, low: int, high: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _during(time: Int64, after: Int64, low: int, high: int) -> Mask:
     if UNKNOWN in (low, high):
         return np.zeros(len(time), dtype=np.bool_)
     return (time + np.maximum(after, 0) >= low) & (time <= high) & (time != UNKNOWN)

@@ -9,7 +9,7 @@ import numpy as np
 
 from teller_core.context.linking import step_linked
 from teller_core.data.assessment import Assessment
-from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, take
+from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, UInt8, take
 from teller_core.judge.anatomy import suspects
 from teller_core.judge.around import SLOW, slowdown
 from teller_core.judge.diagnose import judge as answer
@@ -72,7 +72,7 @@ def _answered(seen: Seen, case: Case) -> Judged:
     return replace(empty, causes=causes, verdict=verdict, sure=sure)
 
 
-def _slow(seen: Seen) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+def _slow(seen: Seen) -> UInt8:
     """uint8: the steps around which the engine was slow."""
     return (np.nan_to_num(slowdown(seen.case), nan=-np.inf) >= np.log(SLOW)).astype(np.uint8)
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from teller_core.errors import FormatError, InputError
-from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED
+from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TEST, TRAIN
 from teller_core.lab.perturb.episodes import RUNS
 from teller_core.lab.perturb.faults import FAULTS, NO_HEADLINE
 from teller_core.lab.perturb.folder import PLAN, TRUTH, build, episodes_of, planned, truth_of
 from teller_core.lab.perturb.judging import beside, lines_of_built, sides_of
-from teller_core.lab.perturb.recordings import RECORDINGS, TEST, TRAIN, Recording, found
+from teller_core.lab.perturb.recordings import RECORDINGS, Recording, found
 from tests.core.judge.captured import TRIMMED
 
 NAME = "nodes"
