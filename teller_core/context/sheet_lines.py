@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -11,7 +12,7 @@ import numpy as np
 
 from teller_core.data.sheet_parts import PARTS, SAID_NUMBERS, Said, no_rows
 from teller_core.data.steps import Lines
-from teller_core.data.table import Float32, Int64, Mask
+from teller_core.data.table import UNKNOWN, Float32, Int64, Mask
 
 LONGEST = 160
 """Characters of a line that are kept: what it is about stands at its beginning."""
@@ -29,7 +30,8 @@ def said_between(lines: Lines, low: int, high: int, own: Int64) -> Said:
     """What was said from ``low`` to ``high`` (ns) and, whenever it was, in the rows ``own``, which name what the sheet is of.
     Lines that name another request are left out. First come those that name it, then loud ones, then known ones, then rare ones.
     """
-    first, last = (int(at) for at in np.searchsorted(lines.time, [low, high + 1]))
+    timed = lines.time[: bisect_left(range(len(lines.time)), x=True, key=lambda at: int(lines.time[at]) == UNKNOWN)]
+    first, last = np.searchsorted(timed, [low, high + 1]).tolist()
     during = np.arange(first, min(last, first + MOST_LOOKED_AT), dtype=np.int64)
     own = own[:MOST_LOOKED_AT]
     during = during[lines.request[during] < 0]
@@ -40,12 +42,13 @@ def said_between(lines: Lines, low: int, high: int, own: Int64) -> Said:
     if not chosen:
         return no_rows(Said)
     kept = [int(rows[at]) for at in chosen]
+    time = np.where(lines.time[kept] != UNKNOWN, lines.time[kept], high)
     return Said(
         line=np.array(kept, np.int32),
         rule=[lines.rule[row] for row in kept],
         level=[lines.level[row] for row in kept],
         untrusted_text=[text[at] for at in chosen],
-        begin=np.clip((lines.time[kept] - low) / max(high - low, 1), 0.0, 1.0).astype(np.float32),
+        begin=np.clip((time - low) / max(high - low, 1), 0.0, 1.0).astype(np.float32),
         own=mine[chosen].astype(np.uint8),
         numbers=np.stack([_numbers(lines, row) for row in kept]),
     )

@@ -82,7 +82,8 @@ class Said:
 
     ``line`` int32 in ``Capture.lines``; ``rule`` that knows it, empty; ``level``, empty; ``untrusted_text``: its words, cleaned
     and shortened, a number in it as ``#`` and the name of a request as ``*``; ``begin`` float32: the share of the stretch that
-    had gone; ``own`` uint8: it names the request, or the step; ``numbers`` float32 [rows, SAID_NUMBERS]: signed log1p, NaN.
+    had gone, 1 where it has no time; ``own`` uint8: it names the request, or the step; ``numbers`` float32 [rows, SAID_NUMBERS]:
+    signed log1p, NaN.
     """
 
     line: Int32

@@ -226,7 +226,7 @@ def no_transfers() -> Transfers:
 
 @dataclass(frozen=True)
 class Lines:
-    """Log lines, ordered by time. ``step`` and ``request`` int32 positions, -1 for none.
+    """Log lines, ordered by time, those without one last. ``step`` and ``request`` int32 positions, -1 for none.
 
     ``time`` int64 ns as written; the event lies in ``[time - before, time + after]``: ``after`` is the clock's resolution,
     ``before`` how long the process may have taken to write it.

@@ -1,11 +1,14 @@
 """Log lines of a sheet: words without names and numbers, the most telling ones of a stretch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from teller_core.context.sheet_lines import REPEATED, said_between, words
 from teller_core.data.sheet_parts import PARTS
 from teller_core.data.steps import Lines
+from teller_core.data.table import UNKNOWN
 
 NONE = np.empty(0, np.int64)
 
@@ -62,6 +65,15 @@ def test_lines_of_others_and_of_other_times_are_left_out_and_its_own_are_kept_wh
     assert said.untrusted_text == ["during", "mine, late"] and said.own.tolist() == [0, 1]
     assert said.begin.tolist() == [1.0, 1.0]
     assert len(said_between(table, 10**7, 10**8, NONE).line) == 0
+
+
+@pytest.mark.parametrize("untimed", [1, 9, 40])
+def test_lines_without_a_time_hide_none_that_have_one_and_are_said_of_whom_they_name(untimed: int) -> None:
+    table = lines(["timed"] * 8 + ["untimed"] * (untimed - 1) + ["mine"], requests={7 + untimed: 4})
+    time = np.where(np.arange(8 + untimed) < 8, table.time, UNKNOWN)
+    said = said_between(replace(table, time=time), 6000, 7000, np.array([7 + untimed], np.int64))
+    assert said.line.tolist() == [6, 7, 7 + untimed]
+    assert said.begin.tolist() == [0.0, 1.0, 1.0]
 
 
 def test_numbers_of_a_line_that_no_rule_knows_are_those_in_its_words() -> None:
