@@ -1,6 +1,6 @@
 """Which clues are named as causes of a request: by what they cost it, and by what the requests beside it lost to the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from teller_core.data.causes import cause
 from teller_core.data.report import Metric
@@ -70,15 +70,26 @@ ALWAYS_THERE = frozenset(
 
 def heard(view: Scene) -> list[Clue]:
     """What all rules say of a request, however little it cost."""
-    served = bool(len(view.life.step) or len(view.holds.step))
-    rules = [rule for key, rule in RULES.items() if served or key not in OF_STEPS]
+    rules = [rule for key, rule in RULES.items() if applies(view, key)]
     return [clue for rule in rules if (clue := rule(view)) is not None]
+
+
+def applies(view: Scene, key: str) -> bool:
+    """Whether the rule of a cause has anything to look at: some need steps that served the request, or ran beside it."""
+    return key not in OF_STEPS or bool(len(view.life.step) or len(view.holds.step))
+
+
+def dearest(found: Iterable[Clue]) -> list[Clue]:
+    """The one of each cause that cost most, the dearest cause first."""
+    best: dict[str, Clue] = {}
+    for clue in sorted(found, key=lambda clue: -clue.ns):
+        best.setdefault(clue.cause, clue)
+    return [*best.values()]
 
 
 def claimed(view: Scene, answers: Answers, found: Sequence[Clue]) -> list[Clue]:
     """Of the clues that were ``found`` those that may be named and cost this request enough, the dearest first."""
-    kept = sorted((clue for clue in found if _counts(view, answers, clue)), key=lambda clue: -clue.ns)
-    named = [clue for at, clue in enumerate(kept) if clue.cause not in [before.cause for before in kept[:at]]]
+    named = dearest(clue for clue in found if _counts(view, answers, clue))
     return [clue for clue in named if not any(_says_why(other, clue) for other in named)]
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from teller_core.data.causes import cause
 from teller_core.data.sheets import CLUE, cause_ids
 from teller_core.data.table import Float32
-from teller_core.judge.claims import claimed, heard
+from teller_core.judge.claims import applies, claimed, dearest, heard
 from teller_core.judge.evidence import Clue
 from teller_core.judge.front import NOWHERE
 from teller_core.judge.prepare import Case
 from teller_core.judge.questions import Answers
-from teller_core.judge.rules import OF_STEPS, RULES
+from teller_core.judge.rules import RULES
 from teller_core.judge.scene import Scene
 
 MOST = 2.0
@@ -32,7 +32,7 @@ def clues_of(view: Scene, answers: Answers) -> Clues:
     """What rules say of the request, whatever it cost, and what of it they would tell."""
     said = heard(view)
     told = [clue.cause for clue in claimed(view, answers, said)]
-    found = list({clue.cause: clue for clue in sorted(said, key=lambda clue: clue.ns)}.values())[::-1]
+    found = dearest(said)
     number = np.full((len(cause_ids()), len(CLUE)), np.nan, np.float32)
     if not view.span:
         return Clues(number, found)
@@ -50,9 +50,7 @@ def looked(view: Scene, key: str) -> bool:
     """Whether what the rule of a cause looks at was recorded."""
     if key not in RULES or cause(key).tier > view.case.capture.tier:
         return False
-    if key in OF_STEPS and not (len(view.life.step) or len(view.holds.step)):
-        return False
-    return LOOKS.get(key, _judged)(view)
+    return applies(view, key) and LOOKS.get(key, _judged)(view)
 
 
 def _judged(view: Scene) -> bool:

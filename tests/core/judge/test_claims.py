@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from teller_core.judge.claims import LASTING_SHARE, LEAST_NS, LEAST_SHARE
+from teller_core.judge.claims import LASTING_SHARE, LEAST_NS, LEAST_SHARE, dearest
 from teller_core.judge.diagnose import diagnose_all
+from teller_core.judge.evidence import Clue
 from tests.core.judge.serving import Ask, Trouble, serve
 
 APART = [Ask(at * 420.0) for at in range(16)]
@@ -33,6 +34,11 @@ def test_the_same_loss_of_several_in_a_row_is_told_of_each_of_them() -> None:
 def test_what_is_lost_everywhere_at_once_to_a_busy_host_needs_more_than_that() -> None:
     told = causes_of([Trouble("starved", at * 420.0 + 40, at * 420.0 + 340, 1.0) for at in range(6, 11)])
     assert not any(told)
+
+
+def test_of_what_is_said_twice_of_a_cause_the_dearer_counts_and_has_its_place_by_that() -> None:
+    said = [Clue("a", 1, 0.5, []), Clue("b", 3, 0.5, []), Clue("a", 4, 0.5, []), Clue("c", 3, 0.5, [])]
+    assert [(clue.cause, clue.ns) for clue in dearest(said)] == [("a", 4), ("b", 3), ("c", 3)]
 
 
 @pytest.mark.parametrize("extra", [2, 60])
