@@ -17,6 +17,10 @@ def slowdown(case: Case) -> Float64:
     """float64 a step: the logarithm of what the steps of its engine around it took over what their work asks for; NaN where that
     is not known. Long steps count for more: a stop in one of many is a slow engine.
     """
+    return case.once("slowdown", _slowdown)
+
+
+def _slowdown(case: Case) -> Float64:
     took, expected = case.took, case.expected
     known = (took != UNKNOWN) & (expected != UNKNOWN) & (expected > 0)
     out = np.full(len(took), np.nan)

@@ -64,7 +64,7 @@ NOWHERE = Zone(UNKNOWN, UNKNOWN)
 
 def zone(case: Case, life: Life, way: str, until: int = UNKNOWN) -> Zone:
     """One of WAYS for a request. ``until``: where it ends earlier than the records say."""
-    took = case.once(f"took {way}", lambda case: _took(case, way))
+    took = _peers(case, way)
     low, high = (_moment(case, life, name) for name in WAYS[way])
     if UNKNOWN in (low, high) or int(took.ns[life.request]) == UNKNOWN:
         return NOWHERE
@@ -98,12 +98,16 @@ def handed(case: Case, life: Life) -> int:
 
 def usual(case: Case, request: int, way: str) -> int:
     """ns: what a request should spend in a zone."""
-    return int(case.once(f"took {way}", lambda case: _took(case, way)).usual[request])
+    return int(_peers(case, way).usual[request])
+
+
+def _peers(case: Case, way: str) -> Took:
+    return case.once(f"took {way}", lambda case: _took(case, way))
 
 
 def lasted(case: Case, request: int, way: str) -> bool:
     """Whether a request spent MUCH longer in a zone than it should."""
-    took = case.once(f"took {way}", lambda case: _took(case, way))
+    took = _peers(case, way)
     return int(took.ns[request]) >= MUCH * int(took.usual[request]) > 0
 
 

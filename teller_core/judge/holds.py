@@ -239,7 +239,7 @@ def _charged(case: Case, raw: _Raw, limits: tuple[int, int]) -> Holds:
     share = (high - low).clip(0) / np.maximum(raw.high - raw.low, 1)
     known = raw.base != UNKNOWN
     over = np.where(known, raw.took - raw.base, 0).clip(0)
-    lasting = (raw.gap == 0) & (case.once("slowdown", slowdown)[raw.step] >= np.log(LASTING))
+    lasting = (raw.gap == 0) & (slowdown(case)[raw.step] >= np.log(LASTING))
     over = np.where(lasting | (over > STRETCHED * raw.base), over, 0)
     over = (np.rint(over * share).astype(np.int64) - overlaps(case.stalls, low, high)).clip(0)
     observed = np.where(case.opening[raw.step] & (raw.gap == 0), np.minimum(over, OPENING_MOST), 0)

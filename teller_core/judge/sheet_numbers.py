@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from teller_core.data.report import Part
-from teller_core.data.sheets import CHARGES, GROUPS, METRICS, NUMBERS, ZONES, numbers_of
+from teller_core.data.sheets import CHARGES, GROUPS, METRICS, NUMBERS, ZONES, numbers_of, place_of
 from teller_core.data.table import UNKNOWN, Float32, Float64, Int64
 from teller_core.judge.around import SLOW, slowdown
 from teller_core.judge.front import NOWHERE
@@ -22,21 +22,22 @@ from teller_core.judge.step_threads import step_threads
 FURTHEST = 20.0
 """Robust standard deviations: what lies further out lies far out."""
 HELD = tuple(name for name in GROUPS["holds"] if name != "gaps")
-_PLACES = np.array([NUMBERS.index(name) for name in OF_STEPS])
-_PLACE = {name: at for at, name in enumerate(NUMBERS)}
+_REQUESTS_OWN = frozenset({"zones", "phases", "resources", "asked", "request", "holds"})
+"""Groups of which steps have nothing, or something else, to say."""
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
 
 def step_rows(case: Case, at: Int64) -> Matrix:
     """float32 [len(at), NUMBERS]: the steps at ``at`` (positions)."""
     out = np.full((len(at), len(NUMBERS)), np.nan, np.float32)
-    out[:, _PLACES] = step_numbers(case, at)
+    place = place_of()
+    out[:, [place[name] for name in OF_STEPS]] = step_numbers(case, at)
     columns: dict[str, Float64] = {**_over(case, at), **_work(case, at), **_threads(case, at), **_holds(case, at)}
     columns["profile.profiled"] = case.profiled[at].astype(np.float64)
     for name, column in columns.items():
-        out[:, _PLACE[name]] = column
+        out[:, place[name]] = column
     for name, value in _service(case).items():
-        out[:, _PLACE[name]] = value
+        out[:, place[name]] = value
     return out
 
 
@@ -44,7 +45,7 @@ def _over(case: Case, at: Int64) -> dict[str, Float64]:
     steps = case.assessment.steps
     took, expected, excess = case.took[at], case.expected[at], steps.excess[at]
     known = (took > 0) & (expected > 0)
-    around = case.once("slowdown", slowdown)[at]
+    around = slowdown(case)[at]
     log = np.log(np.where(known, took, 1) / np.where(known, expected, 1))
     return {
         "over.over": np.where(known, log, np.nan),
@@ -140,7 +141,7 @@ def request_row(view: Scene) -> Float32:
 
 def _of_its_steps(view: Scene, out: Float32) -> None:
     """Fill in what steps have: the mean over its own ones by their time, and what the most suspicious one has."""
-    case, own = view.case, view.life.step.astype(np.int64)
+    case, own, place = view.case, view.life.step.astype(np.int64), place_of()
     rows, weight = step_rows(case, own), (view.life.stop - view.life.start).clip(1).astype(np.float64)
     known = ~np.isnan(rows)
     summed = np.where(known, rows, 0.0).T @ weight
@@ -149,20 +150,16 @@ def _of_its_steps(view: Scene, out: Float32) -> None:
     for at, name in enumerate(NUMBERS):
         if name.partition(".")[0] not in _REQUESTS_OWN and np.isnan(out[at]):
             out[at] = mean[at]
-    column = {name: rows[:, _PLACE[f"over.{name}"]].astype(np.float64) for name in ("over", "residual", "around")}
+    column = {name: rows[:, place[f"over.{name}"]].astype(np.float64) for name in ("over", "residual", "around")}
     for name in ("over", "residual"):
         if not np.isnan(column[name]).all():
-            out[_PLACE[f"over.worst_{name}"]] = np.nanmax(column[name])
+            out[place[f"over.worst_{name}"]] = np.nanmax(column[name])
     excess = case.assessment.steps.excess[own]
     if view.span and (excess != UNKNOWN).any():
-        out[_PLACE["over.worst_excess"]] = np.clip(excess.max() / view.span, -1.0, 1.0)
+        out[place["over.worst_excess"]] = np.clip(excess.max() / view.span, -1.0, 1.0)
     told = ~np.isnan(column["around"])
     if told.any():
-        out[_PLACE["over.slow_share"]] = weight[told & (column["around"] >= np.log(SLOW))].sum() / weight[told].sum()
-
-
-_REQUESTS_OWN = frozenset({"zones", "phases", "resources", "asked", "request", "holds"})
-"""Groups of which steps have nothing, or something else, to say."""
+        out[place["over.slow_share"]] = weight[told & (column["around"] >= np.log(SLOW))].sum() / weight[told].sum()
 
 
 def _asked(view: Scene) -> dict[str, float]:

@@ -16,7 +16,7 @@ from teller_core.judge.windows import Keyed, keyed
 
 CALLED = "collective"
 """What is said of one that nobody named."""
-NO_TOKEN = -1
+NO_TOKEN, NOTHING_ABOVE = -1, -1
 
 
 def processes(case: Case) -> Int32:
@@ -111,13 +111,12 @@ def met_pieces(case: Case, step: int) -> Pieces:
     if not len(rows):
         return no_rows(Pieces)
     begin, took = int(case.begin[step]), max(int(case.took[step]), 1)
-    none = np.full(len(rows), -1, np.int32)
     own, wait = met.dur[rows], met.wait[rows]
     return Pieces(
-        symbol=none + np.int32(NO_TOKEN + 1),
-        run=none + np.int32(2),
-        parent=none.copy(),
-        depth=none + np.int32(1),
+        symbol=np.full(len(rows), NO_TOKEN, np.int32),
+        run=np.ones(len(rows), np.int32),
+        parent=np.full(len(rows), NOTHING_ABOVE, np.int32),
+        depth=np.zeros(len(rows), np.int32),
         layer=np.full(len(rows), Layer.COMMUNICATION, np.uint8),
         rank=met.rank[rows],
         row=met.row[rows],

@@ -10,6 +10,7 @@ import numpy as np
 
 from teller_core.data.sheets import COUNTERS, GROUPS, PAUSES
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
+from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
 from teller_core.judge.intervals import overlaps
 from teller_core.judge.prepare import Case
@@ -72,12 +73,15 @@ def centered(value: Int64, floor: float = FLOOR) -> Float64:
 
 
 def _relative_times(case: Case) -> list[Float64]:
-    took = np.where(case.took != UNKNOWN, case.took, UNKNOWN)
-    return [relative(column, phases(case)) for column in (took, before(case), *_stages(case))]
+    return [relative(column, phases(case)) for column in (case.took, before(case), *_stages(case))]
 
 
 def before(case: Case) -> Int64:
     """int64 ns: how long nothing ran before each step, UNKNOWN."""
+    return case.once("before", _before)
+
+
+def _before(case: Case) -> Int64:
     gap = np.full(len(case.begin), UNKNOWN, dtype=np.int64)
     for engine in case.engines.values():
         if len(engine.step) > 1:
@@ -109,7 +113,7 @@ class Stretch(NamedTuple):
 
 def window(case: Case, at: Int64) -> Stretch:
     """The time from the end of the step before to the end of each step: what struck between two steps delays the later one."""
-    begin, stop, gap = case.begin[at], case.stop[at], case.once("before", before)[at]
+    begin, stop, gap = case.begin[at], case.stop[at], before(case)[at]
     known = (begin != UNKNOWN) & (stop != UNKNOWN) & (stop >= begin)
     low = np.where(known, begin - np.where(gap != UNKNOWN, gap, 0), 0)
     return Stretch(low, np.where(known, stop, 1), known)
@@ -180,9 +184,8 @@ def _measured(tree: Tree, case: Case, mine: Int64) -> list[tuple[int, ...]]:
     for at in mine.tolist():
         low, high = int(work.row[at]), int(work.row_stop[at])
         lasted = int(work.stop[at] - work.start[at])
-        busy = min(
-            int(own[low:high][~tree.trace.on_device[low:high] & (tree.trace.layer[low:high] >= 3)].sum()), lasted
-        )
+        host = ~tree.trace.on_device[low:high] & (tree.trace.layer[low:high] >= Layer.OPERATOR)
+        busy = min(int(own[low:high][host].sum()), lasted)
         largest = int(own[low:high].max(initial=0))
         rows.append((int(work.step[at]), high - low, busy, lasted - busy, int(device[high] - device[low]), largest))
     return rows

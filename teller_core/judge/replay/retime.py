@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from teller_core.data.linked import StepSpans
-from teller_core.data.table import Int64
+from teller_core.data.table import Int64, UInt8
 from teller_core.judge.replay.chains import NOBODY
 from teller_core.judge.replay.network import Network, Way
 
@@ -33,26 +33,28 @@ def retime(graph: Network, durations: Int64, *, shrink: bool = False, free: Int6
     end nothing later. What ran before, and the begin of each thread, stay where they were. Linear in moments and arcs. Raises
     ValueError for a negative duration.
     """
-    from teller_core.judge.replay import passes
-
     way = graph.shrunk if shrink else graph.kept
-    moments, used = np.empty(len(graph.time), dtype=np.int64), way.used
+    used = way.used
     if free is not None and len(free):
         used = used.copy()
         for end in (free + graph.nodes.rows).tolist():
             used[int(graph.first[end]) : int(graph.first[end + 1])] = 0
-    passes.forward(graph.held(used), graph.order, _scaled(graph, way, durations), moments)
-    return _rows(graph, moments)
+    return _passed(graph, used, _scaled(graph, way, durations))
 
 
 def at_moments(graph: Network, own: Int64) -> Retimed:
     """When the rows of ``graph`` begin and end where each moment comes ``own`` int64 ns after the last of what it depends on,
     in place of ``graph.kept.own``: for who changes less than all of an owner's time.
     """
+    return _passed(graph, graph.kept.used, own)
+
+
+def _passed(graph: Network, used: UInt8, own: Int64) -> Retimed:
+    """``used`` and ``own`` as in :class:`Way`."""
     from teller_core.judge.replay import passes
 
     moments = np.empty(len(graph.time), dtype=np.int64)
-    passes.forward(graph.held(graph.kept.used), graph.order, own, moments)
+    passes.forward(graph.held(used), graph.order, own, moments)
     return _rows(graph, moments)
 
 
