@@ -3,7 +3,6 @@
 Text is its distinct words one behind the other, their lengths, and which of them each cell is.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,11 @@ import numpy as np
 from teller_core.data.sheet_parts import PARTS
 from teller_core.data.sheets import COLUMNS, Sheets, layout_hash, no_sheets
 from teller_core.data.table import Float32, Int8, Int32, Text, UInt8, columns
+from teller_core.data.whole import whole
 from teller_core.errors import FormatError
 
 HEALTHY, NOT_JUDGED = "", "?"
-"""As the lab's evaluation says it of a request that nothing struck, and of one of which nobody can say whether it was."""
+"""The cause of a request that nothing struck, and of one of which nobody can say whether anything did."""
 Arrays = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
 
@@ -83,18 +83,14 @@ def write_taught(taught: Taught, path: Path) -> None:
         **_packed("about", {"key": list(taught.about), "value": list(taught.about.values())}),
         **_packed("head", {"life": [taught.life], "layout": [layout_hash()], "vocabulary": [taught.sheets.vocabulary]}),
     }
-    hidden = path.with_name(f".{path.name}")
-    with hidden.open("wb") as file:
+    with whole(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)
 
 
 def read_taught(path: Path) -> Taught:
     """What :func:`write_taught` kept. Raises FormatError where the file is damaged, or its sheets are of another layout."""
     try:
-        with path.open("rb") as whole, np.load(whole, allow_pickle=False) as file:
+        with path.open("rb") as packed, np.load(packed, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         head = _unpacked("head", arrays)
         if head["layout"] != [layout_hash()]:

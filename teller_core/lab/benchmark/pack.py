@@ -7,7 +7,6 @@ is there when its store is.
 
 import json
 import lzma
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ import numpy as np
 from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
 from teller_core.data.capture import Capture
 from teller_core.data.scratch import scratch
+from teller_core.data.whole import whole
 from teller_core.errors import FormatError, LimitError, TellerError
 from teller_core.lab.benchmark.chosen import everything
 from teller_core.lab.benchmark.clean import cleaned, told_by
@@ -73,8 +73,10 @@ def pack(bundle: Path, blocks: Sequence[BlockTruth], about: Mapping[str, Any], i
     if len(packed) > MOST_BYTES:
         raise TellerError(f"The life {name}", f"it takes {len(packed):,} bytes packed", "Ask for fewer blocks")
     truth = {"format": FORMAT, "about": dict(about), "blocks": [asdict(block) for block in blocks]}
-    _put(into / TRUTH / f"{name}.json", json.dumps(truth, separators=(",", ":")).encode() + b"\n")
-    _put(into / LIVES / f"{name}.xz", packed)
+    with whole(into / TRUTH / f"{name}.json") as file:
+        file.write(json.dumps(truth, separators=(",", ":")).encode() + b"\n")
+    with whole(into / LIVES / f"{name}.xz") as file:
+        file.write(packed)
     return len(packed)
 
 
@@ -129,16 +131,16 @@ def with_trees(store: Store, identity: str) -> Capture:
 
 def unpack(life: Packed, target: Path) -> None:
     """Write the store of ``life`` to ``target``: who asks for several tiers pays once. Raises FormatError for a damaged one."""
-    path, whole = life.path, bytearray()
+    path, unpacked = life.path, bytearray()
     try:
         with lzma.open(path) as source:
             while block := source.read(1 << 20):
-                whole += block
-                if len(whole) > MOST_UNPACKED:
+                unpacked += block
+                if len(unpacked) > MOST_UNPACKED:
                     raise LimitError(path.name, f"it takes over {MOST_UNPACKED:,} bytes unpacked", "Build it again")
     except (lzma.LZMAError, EOFError) as error:
         raise FormatError(path.name, "it is damaged", "Take it from the repository again, or build it") from error
-    restore(bytes(whole), target)
+    restore(bytes(unpacked), target)
 
 
 def _imported(folder: Path, tier: int) -> Capture:
@@ -169,13 +171,3 @@ def nothing_judged() -> Assessment:
         Candidates(few, few, few, [], layer, many, many, shares, many, few, []),
         RequestExpectations(few, [], many, many, many, shares),
     )
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Whole or not at all, a loss of power included."""
-    hidden = path.with_name(f".{path.name}")
-    with hidden.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)

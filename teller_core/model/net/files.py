@@ -1,7 +1,6 @@
 """Weights on disk: safetensors, whose header holds the model card. Nothing is ever unpickled."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from teller_core.data.whole import whole
 from teller_core.errors import FormatError, InputError
 
 CARD = "card"
@@ -20,12 +20,8 @@ def write(path: Path, tensors: Mapping[str, Tensor], card: Mapping[str, Any]) ->
     """Write all of it to ``path``, which has either its old content or this one whenever somebody looks."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     made = save(plain, metadata={CARD: json.dumps(card)})
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
+    with whole(path) as file:
         file.write(made)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

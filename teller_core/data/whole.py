@@ -1,0 +1,21 @@
+"""Files that are there whole, or as they were: for who looks while one is written, and after a loss of power."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def whole(path: Path) -> Generator[BinaryIO]:
+    """What becomes the file ``path`` once all of it is written. Where writing fails, what was there stays, and nothing else."""
+    hidden = path.with_name(f".{path.name}.new")
+    try:
+        with hidden.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
