@@ -12,8 +12,6 @@ import numpy as np
 
 from teller_core.context.linking import clear
 from teller_core.context.sheet_lines import said_between
-from teller_core.data.assessment import Assessment
-from teller_core.data.capture import Capture
 from teller_core.data.linked import StepSpans
 from teller_core.data.report import Metric
 from teller_core.data.sheet_parts import PARTS, Facts, Pieces, Said, Suspects, Together, joined_rows, no_rows
@@ -57,13 +55,10 @@ class _Sheet:
     together: Together
 
 
-def case_of(capture: Capture, assessment: Assessment) -> Case:
-    """A capture made ready for many sheets. Without its trees, sheets lack what profiles say."""
-    return prepare(capture, assessment)
-
-
 def stored_case(store: Store, capture: str) -> Case:
-    """The same for a capture of a store, with the trees of the ranks of which a profile was kept."""
+    """A capture of a store made ready for many sheets, with the trees of the ranks of which a profile was kept: without them,
+    sheets lack what profiles say.
+    """
     whole, trees = store.capture(capture), set(store.traced(capture))
     most = np.zeros(len(whole.ranks), np.int64)
     np.maximum.at(most, whole.work.rank, whole.work.row_stop)

@@ -14,9 +14,9 @@ from teller_core.data.table import columns
 from teller_core.data.trace import Layer
 from teller_core.judge import front
 from teller_core.judge.assess import assess
-from teller_core.judge.prepare import Case
+from teller_core.judge.prepare import Case, prepare
 from teller_core.pipeline import import_paths
-from teller_core.sheets import case_of, request_sheets, step_sheets, stored_case
+from teller_core.sheets import request_sheets, step_sheets, stored_case
 from teller_core.store.store import Store
 from tests.core.lab.evaluation.made import episode, profiled
 
@@ -105,10 +105,10 @@ def test_pieces_are_spans_of_the_step_with_their_own_names(
 def test_two_recorders_of_one_process_are_no_two_ranks() -> None:
     one = profiled(0, ranks=2).seen
     steps = np.arange(6, dtype=np.int64)
-    apart = step_sheets(case_of(one.capture, one.assessment), steps)
+    apart = step_sheets(prepare(one.capture, one.assessment), steps)
     assert (apart.view == View.HORIZONTAL).sum() == 6 and (np.diff(apart.together_at) == 2).all()
     ranks = [replace(rank, host="h", pid=7) for rank in one.capture.ranks]
-    same = step_sheets(case_of(replace(one.capture, ranks=ranks), one.assessment), steps)
+    same = step_sheets(prepare(replace(one.capture, ranks=ranks), one.assessment), steps)
     assert (same.view == View.VERTICAL).all() and not len(same.together.rank)
     for at in range(len(same)):
         assert len(set(same.pieces.rank[same.of("pieces", at)].tolist())) <= 1
@@ -148,7 +148,7 @@ def test_a_slow_operator_is_a_suspect_and_lies_in_a_piece() -> None:
 
 def test_a_sheet_of_a_lower_tier_has_less_in_it() -> None:
     whole = episode(0, "gc").seen.case.capture
-    bare = case_of(replace(_without_steps(whole), tier=1), assess(_without_steps(whole)))
+    bare = prepare(replace(_without_steps(whole), tier=1), assess(_without_steps(whole)))
     rich, poor = (request_sheets(case, np.arange(6, dtype=np.int64)) for case in (episode(0, "gc").seen.case, bare))
     poor.check()
     assert (~np.isnan(poor.numbers)).sum() < (~np.isnan(rich.numbers)).sum()
@@ -179,7 +179,7 @@ def test_nothing_that_somebody_called_a_capture_or_its_files_is_in_a_sheet(
     said = "zebra-crossing"
     capture = two_nodes.capture
     files = [file._replace(name=f"{said}-{at}.log") for at, file in enumerate(capture.files)]
-    renamed = case_of(replace(capture, name=said, id=said, files=files), two_nodes.assessment)
+    renamed = prepare(replace(capture, name=said, id=said, files=files), two_nodes.assessment)
     for mine, other in zip(sheets_of_two_nodes, all_of(renamed), strict=True):
         assert said not in texts(other)
         assert texts(mine) == texts(other)
@@ -194,7 +194,7 @@ def test_a_hostile_name_is_made_safe_and_short() -> None:
     evil = [name if name != "aten::sdpa" else "aten::sdpa\x1b[2J\u202e" + "x" * 999 for name in trace.names]
     tree = replace(rank.tree, trace=replace(trace, names=tuple(evil)))
     capture = replace(one.seen.capture, ranks=[replace(rank, tree=tree)])
-    steps = step_sheets(case_of(capture, assess(capture)), np.flatnonzero(one.labels.step == 1).astype(np.int64)[:3])
+    steps = step_sheets(prepare(capture, assess(capture)), np.flatnonzero(one.labels.step == 1).astype(np.int64)[:3])
     assert any("aten::sdpa" in name for name in steps.suspects.name)
     assert all(cell.isprintable() for cell in texts(steps).split("\n"))
     assert max(map(len, steps.suspects.name)) <= 200

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from teller_core.data.capture import Capture
+from teller_core.data.sheets_file import HEALTHY, NOT_JUDGED
 from teller_core.data.table import Int8, Int32, Mask, Text
 from teller_core.lab.evaluation.seen import Seen
 
-HEALTHY, NOT_JUDGED = "", "?"
+__all__ = ["HEALTHY", "NOT_JUDGED"]  # what labels are made of and is written down elsewhere
 TRAIN, TEST = "train", "test"
 """The sides of lives: what is learned from, and what is judged."""
 
