@@ -181,12 +181,18 @@ def _running(add: Callable[..., Parser]) -> None:
     demo.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
 
 
-def _lab(lab: Parser, common: Parser) -> None:
-    actions = lab.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+def _actions(verb: Parser, common: Parser) -> Callable[[str, str], Parser]:
+    """What adds an action to ``verb``, from its name and what it does."""
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
 
     def add(name: str, text: str) -> Parser:
         return actions.add_parser(name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}.")
 
+    return add
+
+
+def _lab(lab: Parser, common: Parser) -> None:
+    add = _actions(lab, common)
     run = add("run", "do one known thing to a real service, and measure which latency it moved")
     run.add_argument(
         "--fault", required=True, metavar="NAME", help="what is done: one of teller_core/lab/injectors.toml"
@@ -256,11 +262,7 @@ def _counterfactual(add: Callable[..., Parser]) -> None:
 
 
 def _model(model: Parser, common: Parser) -> None:
-    actions = model.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-
-    def add(name: str, text: str) -> Parser:
-        return actions.add_parser(name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}.")
-
+    add = _actions(model, common)
     train = add("train", "train a model on the sheets of lives; what was ended goes on where it stood")
     train.add_argument("--updates", type=count, metavar="N", help="of the optimizer at most (default: 1800)")
     ablate = add("ablate", "say what each part of the input is worth, each left out once, on a reduced budget")

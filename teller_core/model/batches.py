@@ -1,6 +1,7 @@
 """Which sheets are read together: alike in length, in an order that the seed and the number of the pass decide alone."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 import numpy as np
 
@@ -40,8 +41,6 @@ def by_length(length: Int64, tokens: int) -> list[Int64]:
 
 def held_out(names: Sequence[str], share: float, seed: int) -> list[bool]:
     """Which of the lives called so are kept from training: by hash, so that one more life moves few others."""
-    from hashlib import sha256
-
     order = sorted(range(len(names)), key=lambda at: sha256(f"{seed} {names[at]}".encode()).digest())
     many = max(1, round(share * len(names)))
     chosen = set(order[:many])

@@ -6,10 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.table import Float64, Mask
+from teller_core.model.classes import FIRST, NONE
+from teller_core.model.inputs import HEADS
 
-HEADS = 4
 ENOUGH = 60
 """Sheets of a head, and at least a twelfth of them of either kind, that have a scaling of their own."""
+ABNORMAL = 0.5
+"""A sheet that is at least so likely abnormal is called so."""
 PRECISE = 0.95
 """Of named causes that should be right."""
 UNSURE = 0.10
@@ -35,6 +38,11 @@ class Calibration:
     def causes(self, score: Logits) -> Logits:
         """float64 [n, classes], rows sum to 1."""
         return softmax(score / self.temperature)
+
+    def named(self, likely: Logits) -> Mask:
+        """bool: what :meth:`causes` gave of a sheet names a cause: it is sure enough, and likelier than that nothing is wrong."""
+        sure = likely[:, FIRST:].max(axis=1)
+        return (sure >= self.threshold) & (sure > likely[:, NONE])
 
 
 def sigmoid(value: Float64) -> Float64:

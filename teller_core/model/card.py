@@ -79,12 +79,10 @@ def _tupled(value: Any) -> Any:
     return tuple(cast("list[float]", value)) if isinstance(value, list) else value
 
 
-def refuse_foreign(card: Card, here: Reads) -> None:
-    """Raise FormatError where a model reads or speaks otherwise than this program."""
-    for what in ("layout", "vocabulary", "words"):
-        if getattr(card.reads, what) != getattr(here, what):
-            names = {"layout": "layout of sheets", "vocabulary": "vocabulary of traces", "words": "set of words"}
-            raise FormatError("The model", f"it was trained with another {names[what]}", NEXT)
+def refuse_foreign(trained: str, here: str, what: str) -> None:
+    """Raise FormatError where a model reads or speaks by another hash than there is here: of ``what``."""
+    if trained != here:
+        raise FormatError("The model", f"it was trained with another {what}", NEXT)
 
 
 def text_of(card: Card) -> str:

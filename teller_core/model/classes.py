@@ -1,7 +1,5 @@
 """What the cause of a sheet may be: nothing, something that cannot be told, or a cause of the taxonomy."""
 
-from collections.abc import Sequence
-
 from teller_core.data.sheets import cause_ids
 
 NONE, UNTOLD, FIRST = 0, 1, 2
@@ -21,8 +19,3 @@ def class_of(key: str) -> int:
 def key_of(number: int) -> str:
     """The cause that a class is, empty for the two that are none."""
     return cause_ids()[number - FIRST] if number >= FIRST else ""
-
-
-def keys_of(numbers: Sequence[int]) -> list[str]:
-    """The cause of each class."""
-    return [key_of(number) for number in numbers]

@@ -5,11 +5,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from teller_core.data.table import Float32, Int32, Int64, Mask
+from teller_core.data.sheets import Kind, View
+from teller_core.data.table import Int8, Int32, Int64, Mask
 
-Int8 = npt.NDArray[np.int8]
 Codes = np.ndarray[tuple[int, int], np.dtype[np.int32]]
 Values = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Clues = np.ndarray[tuple[int, int, int], np.dtype[np.float32]]
@@ -17,8 +16,10 @@ NAMES = ("suspects", "pieces", "said", "together", "facts")
 """The ragged parts, in the order in which they are read."""
 PLAIN = ("numbers", "clues", "head", "tier")
 """The columns with a row a sheet."""
-TOLD = ("abnormal", "cause", "rank", "weight", "barred")
+TOLD = ("abnormal", "cause", "barred")
 """The same of :class:`Wanted`."""
+HEADS = len(Kind) * len(View)
+"""What is asked whether it is abnormal: a step or a request, by view."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Part:
 
     ``codes`` int32 [p, c]: places in tables, -1 for none; ``values`` float32 [p, v], NaN for what is not known; ``bag`` int32:
     hashed words, those of item i from ``words[i]`` (int64 [p + 1]) on; ``target`` int8: 1 what a pointer should find, 0 what not,
-    -1 nobody knows; ``rank`` int32: the position of its rank in the capture, -1 for none.
+    -1 nobody knows.
     """
 
     offsets: Int64
@@ -36,7 +37,6 @@ class Part:
     words: Int64
     bag: Int32
     target: Int8
-    rank: Int32
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -47,7 +47,7 @@ class Part:
             raise ValueError("offsets do not cover the items")
         if len(self.words) != len(self) + 1 or self.words[0] != 0 or self.words[-1] != len(self.bag):
             raise ValueError("offsets do not cover the words")
-        if {len(self.values), len(self.target), len(self.rank)} != {len(self)}:
+        if {len(self.values), len(self.target)} != {len(self)}:
             raise ValueError("columns differ in length")
 
 
@@ -55,25 +55,22 @@ class Part:
 class Wanted:
     """What the network should say of n sheets.
 
-    ``abnormal`` int8: 1, 0, or -1 where nobody judges; ``cause`` int32: its class, -1 where nobody judges; ``rank`` int32: a
-    position in the capture's ranks, -1; ``words`` int32: what to say, that of sheet i from ``offsets[i]`` (int64 [n + 1]) on;
-    ``weight`` float32: how much a sheet counts; ``barred`` int32: a class that it must do without, as if training had never seen
-    it, -1 for none.
+    ``abnormal`` int8: 1, 0, or -1 where nobody judges; ``cause`` int32: its class, -1 where nobody judges; ``words`` int32: what
+    to say, that of sheet i from ``offsets[i]`` (int64 [n + 1]) on; ``barred`` int32: a class that it must do without, as if
+    training had never seen it, -1 for none.
     """
 
     abnormal: Int8
     cause: Int32
-    rank: Int32
     offsets: Int64
     words: Int32
-    weight: Float32
     barred: Int32
 
 
 @dataclass(frozen=True)
 class Inputs:
     """n sheets. ``numbers`` float32 [n, N] and ``clues`` float32 [n, causes, CLUE], NaN for what nobody recorded; ``head`` int32:
-    0 to 3, a step or a request by view; ``tier`` int32.
+    below HEADS, twice its kind and its view; ``tier`` int32.
     """
 
     numbers: Values
@@ -89,6 +86,11 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.head)
+
+    @property
+    def requests(self) -> Mask:
+        """bool: the sheets that are of requests."""
+        return self.head // len(View) == Kind.REQUEST
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -131,9 +133,7 @@ def _of_sheets(part: Part, rows: Int64) -> Part:
 
 def _of_items(part: Part, items: Int64) -> Part:
     bag, words = spread(part.words, items)
-    return Part(
-        part.offsets, part.codes[items], part.values[items], words, part.bag[bag], part.target[items], part.rank[items]
-    )
+    return Part(part.offsets, part.codes[items], part.values[items], words, part.bag[bag], part.target[items])
 
 
 def kept(part: Part, keep: Mask) -> Part:
@@ -163,7 +163,7 @@ def joined(several: Sequence[Inputs]) -> Inputs:
 
 
 def _joined_parts(several: Sequence[Part]) -> Part:
-    names = ("codes", "values", "bag", "target", "rank")
+    names = ("codes", "values", "bag", "target")
     columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
     columns |= {name: _stacked([getattr(one, name) for one in several]) for name in ("offsets", "words")}
     return Part(**columns)

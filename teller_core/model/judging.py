@@ -1,18 +1,17 @@
 """A trained model on a disk, and what it says of sheets. Nothing here loads torch before it is asked."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from teller_core.data.sheets import Sheets, taken
+from teller_core.data.sheets import Sheets, layout_hash, taken
 from teller_core.data.table import Float32, Float64, Int32, Int64
 from teller_core.errors import FormatError, InputError, MissingExtra
-from teller_core.model.calibrating import sigmoid
-from teller_core.model.card import Card, Reads, card_of, refuse_foreign
+from teller_core.model.calibrating import ABNORMAL, sigmoid
+from teller_core.model.card import Card, card_of, refuse_foreign
 from teller_core.model.classes import FIRST
 from teller_core.model.inputs import owners
 from teller_core.model.measured import measured
@@ -29,7 +28,6 @@ SHIPPED = Path(__file__).parent / "weights" / "model.safetensors"
 THREADS = 2
 READ_AT_ONCE = 2048
 """Positions: memory beside the weights stays at some tens of megabytes."""
-ABNORMAL = 0.5
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,8 @@ def card_in(path: Path) -> Card:
     return card_of(read(path)[1])
 
 
-def load(path: Path = SHIPPED, *, words: str = "", backbone: Path | None = None, threads: int = THREADS) -> Model:
-    """The model in a file. ``words``: the hash of those this program speaks, empty where nobody is going to ask for any;
-    ``backbone``: the folder of the decoder around which it was trained, where it was.
+def load(path: Path = SHIPPED, *, backbone: Path | None = None, threads: int = THREADS) -> Model:
+    """The model in a file. ``backbone``: the folder of the decoder around which it was trained, where it was.
 
     Raises MissingExtra without torch, InputError where there is no file, FormatError where it is none, or is foreign.
     """
@@ -73,8 +70,7 @@ def load(path: Path = SHIPPED, *, words: str = "", backbone: Path | None = None,
 
     tensors, told = read(path)
     card = card_of(told)
-    here = Reads(card.reads.vocabulary, card.reads.symbols, words or card.reads.words, card.reads.spoken)
-    refuse_foreign(card, here)
+    refuse_foreign(card.reads.layout, layout_hash(), "layout of sheets")
     torch.set_num_threads(threads)
     reads = card.reads
     network = _around(card, backbone) if card.backbone else small(card.shape, reads.symbols, reads.spoken)
@@ -94,23 +90,16 @@ def _around(card: Card, backbone: Path | None) -> "Network":
     return network
 
 
-@lru_cache(1)
-def shipped() -> Model:
-    """The model that comes with the project, loaded when it is first asked for."""
-    return load()
-
-
 def judged(model: Model, sheets: Sheets) -> Verdicts:
     """What ``model`` says of ``sheets``. Raises FormatError where their tokens are of another vocabulary than it reads."""
-    if sheets.vocabulary not in ("", model.card.reads.vocabulary):
-        raise FormatError("The model", "it reads another vocabulary of traces", "Train one with this vocabulary")
+    if sheets.vocabulary:
+        refuse_foreign(model.card.reads.vocabulary, sheets.vocabulary, "vocabulary of traces")
     inputs = lessened(prepared(sheets), model.card.parts)
     found, calibration = measured(model.network, inputs, READ_AT_ONCE), model.card.calibration
     likely = calibration.causes(found.cause)
     abnormal = calibration.abnormal(found.abnormal, inputs.head)
-    sure = likely[:, FIRST:].max(axis=1, initial=0.0)
-    named = (sure >= calibration.threshold) & (likely[:, FIRST:].max(axis=1, initial=0.0) > likely[:, 0])
-    verdict = np.where(named, Verdict.CAUSE, np.where(abnormal >= ABNORMAL, Verdict.UNTOLD, Verdict.CALM))
+    unnamed = np.where(abnormal >= ABNORMAL, Verdict.UNTOLD, Verdict.CALM)
+    verdict = np.where(calibration.named(likely), Verdict.CAUSE, unnamed)
     cut = len(inputs.suspects)
     owner = np.concatenate([owners(inputs.suspects), owners(inputs.pieces)])
     operator = shares(np.concatenate([found.suspects, found.pieces]), owner, len(sheets))
@@ -118,7 +107,7 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
         verdict=verdict.astype(np.uint8),
         abnormal=abnormal.astype(np.float32),
         cause=(FIRST + likely[:, FIRST:].argmax(axis=1)).astype(np.int32),
-        sure=sure.astype(np.float32),
+        sure=likely[:, FIRST:].max(axis=1).astype(np.float32),
         likely=likely.astype(np.float32),
         suspects=_whole(operator[:cut], sheets.suspects_at),
         pieces=_whole(operator[cut:], sheets.pieces_at),
@@ -136,8 +125,7 @@ def spoken(model: Model, sheets: Sheets, row: int, report: "WhyReport") -> "Said
     from teller_core.model.words.lessons import facts_of
     from teller_core.model.words.saying import said
 
-    if model.card.reads.words != words_hash():
-        raise FormatError("The model", "it was trained with another set of words", "Train it again: teller model train")
+    refuse_foreign(model.card.reads.words, words_hash(), "set of words")
     inputs = lessened(prepared(taken(sheets, np.array([row]))), model.card.parts)
     return said(report, speaker(model.network, inputs), facts_of(sheets, row) if len(inputs.facts) else [])
 

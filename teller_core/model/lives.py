@@ -10,12 +10,12 @@ import numpy as np
 
 from teller_core.data.sheets import Kind, cause_ids
 from teller_core.data.sheets_file import HEALTHY, Taught, read_taught
-from teller_core.data.table import Int32, Int64
+from teller_core.data.table import Int8, Int32, Int64
 from teller_core.errors import InputError
 from teller_core.model.card import Reads
 from teller_core.model.classes import FIRST, NONE
-from teller_core.model.inputs import Inputs, Int8, owners
-from teller_core.model.preparing import CODES, marked, prepared, unjudged
+from teller_core.model.inputs import Inputs, owners
+from teller_core.model.preparing import CAUSE_CODE, marked, prepared, unjudged
 from teller_core.model.training import Life
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ MOST_LESSONS = 400
 """Sheets of a life that are told in words: one after another they say much the same."""
 CALM: "tuple[Verdict, ...]" = ("typical_here", "typical_here", "normal", "could_not_tell")
 """What is said of a healthy request, drawn by chance: which of them holds is decided elsewhere, and each has words."""
-CAUSE_CODE = [name for name, _ in CODES["facts"]].index("cause")
 
 
 def lives_in(folder: Path, seed: int, progress: Callable[[str], None]) -> tuple[list[Life], Reads]:
@@ -64,7 +63,7 @@ def inputs_of(taught: Taught, chance: np.random.Generator | None = None) -> Inpu
     """``taught`` as numbers; with ``chance`` also with what is to be said of some of its requests."""
     cause = classes_of(taught.cause)
     words, offsets = lessons(taught, cause, chance)
-    told = {"abnormal": taught.abnormal, "cause": cause, "rank": taught.rank, "words": words, "offsets": offsets}
+    told = {"abnormal": taught.abnormal, "cause": cause, "words": words, "offsets": offsets}
     plain = prepared(taught.sheets, replace(unjudged(len(cause)), **told))
     guilty = {"pieces": taught.guilty, "suspects": taught.guilty_suspect}
     some = np.zeros(len(cause), dtype=np.bool_)
@@ -76,16 +75,14 @@ def inputs_of(taught: Taught, chance: np.random.Generator | None = None) -> Inpu
     }
     facts, own = plain.facts, owners(plain.facts)
     cited = np.where(cause[own] >= NONE, facts.codes[:, CAUSE_CODE] == cause[own] - FIRST, -1).astype(np.int8)
-    return replace(
-        plain, facts=marked(facts, cited), together=marked(plain.together, _late(plain, taught.rank)), **parts
-    )
+    late = _late(taught.sheets.together.rank, owners(plain.together), taught.rank)
+    return replace(plain, facts=marked(facts, cited), together=marked(plain.together, late), **parts)
 
 
-def _late(plain: Inputs, rank: Int32) -> Int8:
+def _late(rank: Int32, own: Int64, blamed: Int32) -> Int8:
     """1 for the rank to blame, 0 for others of its sheet, -1 where none is or it is not among them."""
-    own = owners(plain.together)
-    right = (plain.together.rank == rank[own]) & (rank[own] >= 0)
-    told = np.zeros(len(rank), dtype=np.bool_)
+    right = (rank == blamed[own]) & (blamed[own] >= 0)
+    told = np.zeros(len(blamed), dtype=np.bool_)
     told[own[right]] = True
     return np.where(told[own], right, -1).astype(np.int8)
 

@@ -5,17 +5,14 @@ that it learns to answer that it cannot be told.
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from teller_core.data.sheets import GROUPS
+from teller_core.data.sheets import CLUE, GROUPS
 from teller_core.data.table import Int64, Mask
 from teller_core.model.classes import FIRST, UNTOLD
 from teller_core.model.inputs import NAMES, Inputs, Part, kept, owners
 from teller_core.model.laying import GROUP_OF, without_words
 from teller_core.model.options import Masks
-from teller_core.model.preparing import CODES
-
-CAUSE_CODE = [name for name, _ in CODES["facts"]].index("cause")
+from teller_core.model.preparing import CAUSE_CODE
 
 
 def masked(inputs: Inputs, masks: Masks, random: np.random.Generator) -> Inputs:
@@ -40,7 +37,7 @@ def told(inputs: Inputs) -> Mask:
     """bool: sheets of a known cause whose rule saw something, or has a fact: what is deleted there was there before."""
     cause = inputs.wanted.cause.astype(np.int64) - FIRST
     with np.errstate(invalid="ignore"):
-        cost = inputs.clues[np.arange(len(inputs)), np.maximum(cause, 0), 0] > 0.0
+        cost = inputs.clues[np.arange(len(inputs)), np.maximum(cause, 0), CLUE.index("cost")] > 0.0
     facts = inputs.facts
     owner = owners(facts)
     cited = np.zeros(len(inputs), dtype=np.bool_)
@@ -95,7 +92,7 @@ def other_gone(inputs: Inputs, rows: Mask, random: np.random.Generator) -> Input
     other = other + (other >= own) + FIRST
     facts = inputs.facts
     owner = owners(facts)
-    some: npt.NDArray[np.bool_] = (facts.codes[:, CAUSE_CODE] != own[owner]) & (random.random(len(facts)) < 0.5)
+    some: Mask = (facts.codes[:, CAUSE_CODE] != own[owner]) & (random.random(len(facts)) < 0.5)
     clues = inputs.clues.copy()
     where = np.flatnonzero(rows)
     clues[where, other[where] - FIRST] = np.nan

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.data.table import Float64
+from teller_core.data.table import Float64, Mask
 from teller_core.model.batches import by_length
-from teller_core.model.calibrating import Calibration, heads_scaled, sigmoid, tempered, threshold
+from teller_core.model.calibrating import ABNORMAL, Calibration, heads_scaled, sigmoid, tempered, threshold
 from teller_core.model.classes import FIRST, NONE
 from teller_core.model.inputs import Inputs, owners, spread, taken
 from teller_core.model.laying import laid, lengths
 from teller_core.model.scores import average_precision, calibration_error, f1, first_right, macro_f1
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from teller_core.model.net.network import Network
 
 TOKENS = 8192
@@ -36,8 +38,8 @@ class Scores:
     loss: dict[str, float]
 
 
-def measured(network: "Network", inputs: Inputs, tokens: int = TOKENS, class_weight: object = None) -> Scores:
-    """What ``network`` says of ``inputs``, read in batches of like length."""
+def measured(network: "Network", inputs: Inputs, tokens: int = TOKENS, class_weight: "Tensor | None" = None) -> Scores:
+    """What ``network`` says of ``inputs``, read in batches of like length; with ``class_weight`` [classes] also the loss."""
     import torch
 
     from teller_core.model.net.losses import loss
@@ -63,7 +65,7 @@ def measured(network: "Network", inputs: Inputs, tokens: int = TOKENS, class_wei
             }
             for name, values in each.items():
                 found[name][spread(inputs.parts[name].offsets, rows)[0]] = values
-            if isinstance(class_weight, torch.Tensor):
+            if class_weight is not None:
                 for name, value in loss(said, batch, class_weight).heads.items():
                     if not np.isnan(value):
                         total = sums.setdefault(name, [0.0, 0.0])
@@ -79,7 +81,7 @@ def calibrated(scores: Scores, inputs: Inputs) -> Calibration:
     slope, shift = heads_scaled(scores.abnormal[known], wanted.abnormal[known] == 1, inputs.head[known])
     temperature = tempered(scores.cause[told], wanted.cause[told].astype(np.int64))
     likely = Calibration(slope, shift, temperature).causes(scores.cause)
-    struck = (wanted.cause >= FIRST) & (inputs.head >= 2)
+    struck = (wanted.cause >= FIRST) & inputs.requests
     struck = struck if struck.any() else wanted.cause >= FIRST
     named = FIRST + likely[struck, FIRST:].argmax(axis=1)
     right = named == wanted.cause[struck]
@@ -96,48 +98,44 @@ def judged_by(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[
             continue
         right = wanted.abnormal[own] == 1
         found[f"{name}: PR-AUC"] = average_precision(sure[own], right)
-        found[f"{name}: F1"] = f1(sure[own] >= 0.5, right)
+        found[f"{name}: F1"] = f1(sure[own] >= ABNORMAL, right)
         found[f"{name}: calibration error"] = calibration_error(sure[own], right)
-    return (
-        found | _named(scores, inputs, calibration) | _strange(scores, inputs, calibration) | _pointed(scores, inputs)
-    )
+    likely = calibration.causes(scores.cause)
+    named = calibration.named(likely)
+    return found | _named(likely, named, inputs) | _strange(sure, named, inputs) | _pointed(scores, inputs)
 
 
-def _named(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[str, float]:
+def _named(every: npt.NDArray[np.float64], sure: Mask, inputs: Inputs) -> dict[str, float]:
+    """``every``: how likely each class is of each sheet; ``sure``: whether its likeliest cause is named."""
     wanted = inputs.wanted
-    struck = (wanted.cause >= FIRST) & (inputs.head >= 2)
+    struck = (wanted.cause >= FIRST) & inputs.requests
     if not struck.any():
         return {}
-    likely, right = calibration.causes(scores.cause)[struck], wanted.cause[struck].astype(np.int64)
+    likely, kept, right = every[struck], sure[struck], wanted.cause[struck].astype(np.int64)
     named = FIRST + likely[:, FIRST:].argmax(axis=1)
     best = np.argsort(-likely[:, FIRST:], axis=1)[:, :3] + FIRST
-    kept = likely[:, FIRST:].max(axis=1) >= calibration.threshold
-    judged = (wanted.cause >= 0) & (inputs.head >= 2)
-    every = calibration.causes(scores.cause)[judged].argmax(axis=1)
+    judged, healthy = (wanted.cause >= 0) & inputs.requests, (wanted.cause == NONE) & inputs.requests
     return {
         "cause of a struck request: top-1": float((named == right).mean()),
         "cause of a struck request: top-3": float((best == right[:, None]).any(axis=1).mean()),
         "cause of a struck request: macro F1": macro_f1(named, right),
         "cause of a struck request: named": float(kept.mean()),
         "cause of a struck request: right where named": float((named == right)[kept].mean()) if kept.any() else np.nan,
-        "cause of any request, none included: right": float((every == wanted.cause[judged]).mean()),
-        "healthy requests: given a cause": float((every[wanted.cause[judged] == NONE] >= FIRST).mean())
-        if (wanted.cause[judged] == NONE).any()
-        else np.nan,
+        "cause of any request, none included: right": float(
+            (every[judged].argmax(axis=1) == wanted.cause[judged]).mean()
+        ),
+        "healthy requests: given a cause": float(sure[healthy].mean()) if healthy.any() else np.nan,
     }
 
 
-def _strange(scores: Scores, inputs: Inputs, calibration: Calibration) -> dict[str, float]:
+def _strange(abnormal: Float64, named: Mask, inputs: Inputs) -> dict[str, float]:
     """Of requests that something struck that training never saw."""
-    rows = (inputs.wanted.barred >= FIRST) & (inputs.head >= 2)
+    rows = (inputs.wanted.barred >= FIRST) & inputs.requests
     if not rows.any():
         return {}
-    likely = calibration.causes(scores.cause)[rows]
     return {
-        "a cause never seen: called abnormal": float(
-            (calibration.abnormal(scores.abnormal, inputs.head)[rows] >= 0.5).mean()
-        ),
-        "a cause never seen: named": float((likely[:, FIRST:].max(axis=1) >= calibration.threshold).mean()),
+        "a cause never seen: called abnormal": float((abnormal[rows] >= ABNORMAL).mean()),
+        "a cause never seen: named": float(named[rows].mean()),
     }
 
 

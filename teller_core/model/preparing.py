@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.sheets import Sheets, View, cause_ids
-from teller_core.data.table import UNKNOWN, Float32, Float64, Int32, Int64
-from teller_core.model.inputs import Inputs, Int8, Part, Wanted
+from teller_core.data.table import UNKNOWN, Float32, Float64, Int8, Int32, Int64
+from teller_core.model.inputs import Inputs, Part, Wanted
 from teller_core.model.laying import without_words
 from teller_core.model.options import Parts
 
@@ -39,7 +39,11 @@ CODES: dict[str, tuple[tuple[str, int], ...]] = {
 """By part, its columns of codes and how many values each has; behind them, of suspects and pieces, the symbol, and of pieces
 the parent's symbol.
 """
+CAUSE_CODE = [name for name, _ in CODES["facts"]].index("cause")
+"""The column of codes in which a fact has its cause."""
 VALUES = {"suspects": 4, "pieces": 7, "said": 5, "together": 7, "facts": 5}
+HOLDS = {"tokens": "pieces", "logs": "said", "numbers": "suspects", "rules": "facts", "horizontal": "together"}
+"""By option of :class:`Parts`, the ragged part that goes with it."""
 WORD = re.compile(r"[A-Za-z]+|[0-9]+|[#*]")
 Matrix = npt.NDArray[np.float32]
 
@@ -71,10 +75,8 @@ def unjudged(count: int) -> Wanted:
     return Wanted(
         abnormal=none.astype(np.int8),
         cause=none,
-        rank=none.copy(),
         offsets=np.zeros(count + 1, dtype=np.int64),
         words=np.empty(0, dtype=np.int32),
-        weight=np.ones(count, dtype=np.float32),
         barred=none.copy(),
     )
 
@@ -84,14 +86,7 @@ def lessened(inputs: Inputs, parts: Parts) -> Inputs:
     Whoever loses facts has nothing to say any more: it might cite them.
     """
     facts = np.diff(inputs.facts.offsets)
-    gone = [
-        *(("pieces",) if not parts.tokens else ()),
-        *(("said",) if not parts.logs else ()),
-        *(("suspects",) if not parts.numbers else ()),
-        *(("facts",) if not parts.rules else ()),
-        *(("together",) if not parts.horizontal else ()),
-    ]
-    changed = {name: emptied(inputs.parts[name]) for name in gone}
+    changed = {name: emptied(inputs.parts[name]) for option, name in HOLDS.items() if not getattr(parts, option)}
     inputs = replace(inputs, **changed)
     if not parts.numbers:
         inputs = replace(inputs, numbers=np.full_like(inputs.numbers, np.nan))
@@ -116,7 +111,6 @@ def emptied(part: Part) -> Part:
         part.words[:1],
         part.bag[:0],
         part.target[:0],
-        part.rank[:0],
     )
 
 
@@ -136,7 +130,7 @@ def _suspects(sheets: Sheets) -> Part:
     symbol = np.append(sheets.pieces.symbol, -1)[piece]
     codes = [rows.layer, _few(rows.rank, MOST_RANKS), _places(rows.method), symbol]
     values = [_log_ns(rows.value), _over(rows.value, rows.normal), _squashed(rows.residual), rows.share]
-    return _part(at, codes, values, rows.name, rows.rank)
+    return _part(at, codes, values, rows.name)
 
 
 def _pieces(sheets: Sheets) -> Part:
@@ -153,7 +147,7 @@ def _pieces(sheets: Sheets) -> Part:
         rows.share,
         rows.begin,
     ]
-    return _part(at, codes, values, rows.name, rows.rank)
+    return _part(at, codes, values, rows.name)
 
 
 def _said(sheets: Sheets) -> Part:
@@ -163,7 +157,7 @@ def _said(sheets: Sheets) -> Part:
         for rule, text in zip(rows.rule, rows.untrusted_text, strict=True)
     ]
     values = [rows.begin, *(rows.numbers[:, column] / 10.0 for column in range(rows.numbers.shape[1]))]
-    return _part(at, [_places(rows.level), rows.own], values, texts, np.full(len(texts), -1, dtype=np.int32))
+    return _part(at, [_places(rows.level), rows.own], values, texts)
 
 
 def _together(sheets: Sheets) -> Part:
@@ -177,7 +171,7 @@ def _together(sheets: Sheets) -> Part:
         rows.kept,
         np.log1p(rows.collectives) / 3.0,
     ]
-    return _part(at, [_few(rows.rank, MOST_RANKS)], values, [""] * len(rows.rank), rows.rank)
+    return _part(at, [_few(rows.rank, MOST_RANKS)], values, [""] * len(rows.rank))
 
 
 def _facts(sheets: Sheets) -> Part:
@@ -193,7 +187,7 @@ def _facts(sheets: Sheets) -> Part:
     ]
     values = [_signed_log(rows.value), _signed_log(rows.normal), _ratio(rows.value, rows.normal), rows.share, rows.sure]
     texts = [f"{name} {operator}" for name, operator in zip(rows.name, rows.operator, strict=True)]
-    return _part(at, codes, values, texts, rows.rank)
+    return _part(at, codes, values, texts)
 
 
 def _part(
@@ -201,7 +195,6 @@ def _part(
     codes: Sequence[npt.NDArray[np.generic]],
     values: Iterable[npt.NDArray[np.generic]],
     texts: Sequence[str],
-    rank: Int32,
 ) -> Part:
     count = len(texts)
     bags = [hashed(text) for text in texts]
@@ -212,7 +205,6 @@ def _part(
         words=np.cumsum([0, *map(len, bags)], dtype=np.int64),
         bag=np.array([number for bag in bags for number in bag], dtype=np.int32),
         target=np.full(count, -1, dtype=np.int8),
-        rank=rank.astype(np.int32),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from teller_core.data.sheets import cause_ids
 from teller_core.data.table import Int64
 from teller_core.errors import InputError
 from teller_core.model.batches import held_out, ordered
+from teller_core.model.calibrating import Calibration
 from teller_core.model.card import Card, Reads, card_of, text_of
 from teller_core.model.classes import FIRST, NONE, UNTOLD, class_of, classes
 from teller_core.model.inputs import Inputs, joined, taken
@@ -208,15 +209,14 @@ def _run(
     plan = work.plan
     length = lengths(sides.train)
     began, spent, saved = monotonic(), running.seconds, monotonic()
-    batches, number = ordered(length, plan.tokens, plan.seed, running.passes), running.passes
+    batches = ordered(length, plan.tokens, plan.seed, running.passes)
     while running.update < running.planned and running.worse < plan.patience:
         if running.seconds > plan.minutes * 60:
             progress(f"update {running.update}: the time is up")
             break
         if running.at >= len(batches):
             running.passes, running.at = running.passes + 1, 0
-        if running.passes != number:
-            batches, number = ordered(length, plan.tokens, plan.seed, running.passes), running.passes
+            batches = ordered(length, plan.tokens, plan.seed, running.passes)
         inputs = seen_at(taken(sides.train, batches[running.at]), work, running.update)
         running.step(network, laid(inputs), weight)
         running.seconds = spent + monotonic() - began
@@ -280,9 +280,9 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
     )
 
 
-def _deleted(network: "Network", held: Inputs, calibration: Any) -> Mapping[str, float]:
+def _deleted(network: "Network", held: Inputs, calibration: Calibration) -> Mapping[str, float]:
     """What deleting the evidence of the true cause does to the confidence in it, and what deleting something else does."""
-    rows = np.flatnonzero(told(held) & (held.head >= 2))
+    rows = np.flatnonzero(told(held) & held.requests)
     if not len(rows):
         return {}
     whole = taken(held, rows)

@@ -20,7 +20,7 @@ from teller_core.judge.assess import assess
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.lab.benchmark.pack import capture_of, lives
 from teller_core.model.words.checking import checked
-from teller_core.model.words.completeness import told
+from teller_core.model.words.completeness import completeness, told
 from teller_core.model.words.saying import said
 from teller_core.tell.explain import explain
 
@@ -35,7 +35,7 @@ def row(name: str, reports: Sequence[WhyReport], texts: Sequence[str], took: flo
     found = [told(text, report) for text, report in zip(texts, reports, strict=True)]
     parts = ("request", "what", "where", "how_much", "how_sure", "next")
     shares = [np.mean([each[part] for each in found if part in each] or [np.nan]) for part in parts]
-    whole = np.mean([np.mean(list(each.values())) for each in found])
+    whole = np.mean([completeness(text, report) for text, report in zip(texts, reports, strict=True)])
     words = np.median([len(text.split()) for text in texts])
     dropped = sum(sum(checked(text, report).dropped.values()) for text, report in zip(texts, reports, strict=True))
     loose = sum(len(unsupported(text, report)) for text, report in zip(texts, reports, strict=True))

@@ -8,13 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from teller_core.data.sheets import CLUE, NUMBERS, cause_ids
-from teller_core.model.inputs import Part
+from teller_core.model.inputs import HEADS, Part
 from teller_core.model.laying import GROUP_OF, LAYER_NAMES, LAYER_OF, PLACES
 from teller_core.model.preparing import BUCKETS, CODES, VALUES
 
 BINS = 8
 """Of a number: piecewise linear encoding (Gorishniy, Rubachev and Babenko 2022) over quantiles of the training side."""
-HEADS = 4
 FEATURES = len(CLUE) + 3
 """Of a clue: its three numbers, the root of the cost, whether it is known, and whether it saw something."""
 
@@ -125,7 +124,7 @@ class Embedding(nn.Module):
         self.parts = nn.ModuleDict(
             {name: Items(name, hidden, {"suspects": 1, "pieces": 2}.get(name, 0)) for name in CODES}
         )
-        self.head = nn.Embedding(4, hidden)
+        self.head = nn.Embedding(HEADS, hidden)
         self.tier = nn.Embedding(5, hidden)
         for table in (self.place, self.symbol, self.bag, self.head, self.tier):
             _small(table)
@@ -165,7 +164,7 @@ class Guess(nn.Module):
 
     def forward(self, parts: Tensor, clues: Tensor, bonus: Tensor) -> Tensor:
         """[n, HEADS + classes]: of the abnormal scores, then of the causes."""
-        loudest = clues.nan_to_num(0.0).clamp(0.0, 1.0).amax(dim=1)[:, [2, 0]]
+        loudest = clues.nan_to_num(0.0).clamp(0.0, 1.0).amax(dim=1)[:, [CLUE.index("told"), CLUE.index("cost")]]
         straight = self.wide(parts.flatten(1))
         first = straight.shape[1] - bonus.shape[1] - HEADS
         return straight + torch.cat([self.alarm(loudest), nn.functional.pad(bonus, (first, 0))], dim=1)

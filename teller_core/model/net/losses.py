@@ -47,9 +47,7 @@ def _abnormal(score: Tensor, wanted: Wanted) -> Tensor | None:
     known = target >= 0
     if not known.any():
         return None
-    weight = torch.from_numpy(wanted.weight).to(score.device)[known]
-    each = functional.binary_cross_entropy_with_logits(score[known], target[known].float(), reduction="none")
-    return (each * weight).sum() / weight.sum()
+    return functional.binary_cross_entropy_with_logits(score[known], target[known].float())
 
 
 def _cause(score: Tensor, wanted: Wanted, class_weight: Tensor) -> Tensor | None:
@@ -57,7 +55,7 @@ def _cause(score: Tensor, wanted: Wanted, class_weight: Tensor) -> Tensor | None
     known = target >= 0
     if not known.any():
         return None
-    weight = torch.from_numpy(wanted.weight).to(score.device)[known] * class_weight[target[known]]
+    weight = class_weight[target[known]]
     barred = torch.from_numpy(wanted.barred).to(score.device).long()
     there = torch.arange(score.shape[1], device=score.device) == barred.unsqueeze(1)
     each = functional.cross_entropy(score.masked_fill(there, NEVER)[known], target[known], reduction="none")

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from teller_core.data.sheet_parts import PARTS
 from teller_core.data.table import Int32, Int64
 from teller_core.model.classes import NONE, classes
-from teller_core.model.inputs import owners
+from teller_core.model.inputs import HEADS, owners
 from teller_core.model.laying import Batch
-from teller_core.model.net.embedding import HEADS, Embedding, Guess
+from teller_core.model.net.embedding import Embedding, Guess
 from teller_core.model.options import OURS, Shape
 
 OPERATORS = ("suspects", "pieces")

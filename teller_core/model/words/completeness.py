@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from teller_core.data.causes import causes
 from teller_core.data.report import WhyReport
-from teller_core.data.said import HEDGES, TIERS, capital, cost_of, number
+from teller_core.data.said import HEDGES, TIERS, cost_of, number
 from teller_core.model.words.matter import slots
 
 OTHERWISE = {
@@ -54,4 +54,4 @@ def _what(low: str, report: WhyReport) -> bool:
     if not report.findings:
         return OTHERWISE.get(report.verdict, "") in low
     about = causes()[report.findings[0].cause]
-    return any(name.lower() in low for name in (about.called, about.plain, about.title, capital(about.plain)))
+    return any(name.lower() in low for name in (about.called, about.plain, about.title))

@@ -8,12 +8,10 @@ from importlib.resources import files
 from teller_core.data.report import EvidenceItem
 from teller_core.data.said import COUNTED, PLAIN_NAME, number
 
-UNITS = frozenset(
-    {*COUNTED, "ms", "%", "MB", "C", "(Xid)", "adapters", "calls", "errors", "gaps", "groups", "kernels", "launches"}
-)
-"""Units that facts have. A unit that is none of these is not said, nor is its fact."""
 SILENT = frozenset({*COUNTED, "adapters", "calls", "errors", "gaps", "groups", "kernels", "launches"})
 """Units that the name of what is counted says already."""
+UNITS = SILENT | {"ms", "%", "MB", "C", "(Xid)"}
+"""Units that facts have. A unit that is none of these is not said, nor is its fact."""
 DIGITS = re.compile(r"\d+(?:\.\d+)?")
 RANKS = re.compile(r"\d+(?:[-,]\d+)*")
 HANDLE = re.compile(r"\d+:\d+")

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +76,26 @@ def inputs_of(sheets: Sheets, wanted: np.ndarray, words: bool = False) -> Inputs
     together = marked(plain.together, np.where(late, 1, 0).astype(np.int8))
     suspects = marked(plain.suspects, np.zeros(len(plain.suspects), dtype=np.int8))
     return replace(plain, pieces=pieces, facts=facts, together=together, suspects=suspects)
+
+
+def decoder(folder: Path, **sizes: int) -> Path:
+    """``folder``, with a causal language model of weights by chance in it: a tiny one, but for ``sizes``."""
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    tiny: dict[str, Any] = {
+        "vocab_size": 32,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "max_position_embeddings": 512,
+    }
+    torch.manual_seed(0)
+    Qwen3ForCausalLM(Qwen3Config(**(tiny | sizes))).bfloat16().save_pretrained(folder)
+    return folder
 
 
 def lives_of(count: int, sheets: int, words: bool = False) -> list[Life]:

@@ -6,7 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.model.calibrating import Calibration, heads_scaled, scaled, sigmoid, softmax, tempered, threshold
+from teller_core.model.classes import FIRST, NONE, classes
+from teller_core.model.measured import Scores, judged_by
 from teller_core.model.scores import average_precision, calibration_error, f1, first_right, macro_f1
+from tests.core.model.making import inputs_of, sheets_of
 
 PAIRS = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=30)
 
@@ -56,6 +59,26 @@ def test_the_threshold_is_the_lowest_from_which_on_most_are_right() -> None:
 def test_probabilities_sum_to_one_and_stay_finite() -> None:
     likely = Calibration(temperature=0.5).causes(np.array([[1e4, -1e4, 0.0], [-1e4, -1e4, -1e4]]))
     assert np.isfinite(likely).all() and likely.sum(axis=1) == pytest.approx([1.0, 1.0])
+
+
+def test_a_cause_is_named_where_it_is_sure_enough_and_likelier_than_that_nothing_is_wrong() -> None:
+    likely = np.array([[0.1, 0.3, 0.6, 0.0], [0.1, 0.5, 0.0, 0.4], [0.5, 0.05, 0.45, 0.0]])
+    assert Calibration(threshold=0.42).named(likely).tolist() == [True, False, False]
+
+
+def test_the_card_counts_as_named_what_the_model_names() -> None:
+    inputs = inputs_of(*sheets_of(60, 1))
+    calm, struck = inputs.wanted.cause == NONE, inputs.wanted.cause >= FIRST
+    score = np.full((len(inputs), classes()), -np.inf)
+    score[:, NONE], score[:, FIRST] = np.log(0.55), np.log(0.45)
+    none = {name: np.zeros(len(inputs.parts[name])) for name in ("suspects", "pieces", "together", "facts")}
+    scores = Scores(np.zeros(len(inputs)), score, loss={}, **none)
+    figures = judged_by(scores, inputs, Calibration(threshold=0.4))
+    assert calm.any() and struck.any() and figures["cause of a struck request: named"] == 0.0
+    score[:, NONE], score[:, FIRST] = np.log(0.45), np.log(0.55)
+    for least, named in ((0.4, 1.0), (0.6, 0.0)):
+        figures = judged_by(scores, inputs, Calibration(threshold=least))
+        assert figures["cause of a struck request: named"] == figures["healthy requests: given a cause"] == named
 
 
 @given(PAIRS)

@@ -12,11 +12,12 @@ import pytest
 from teller_core.data.sheets import Sheets, cause_ids, layout_hash
 from teller_core.errors import FormatError, InputError, UnknownName
 from teller_core.model.classes import FIRST
-from teller_core.model.judging import judged, load
+from teller_core.model.judging import judged, load, spoken
 from teller_core.model.options import Parts, Plan, Shape
 from teller_core.model.training import CARD, UNDERWAY, WEIGHTS, Work, train
 from teller_core.model.verdicts import Verdict
 from tests.core.model.making import CAUSES, SYMBOLS, VOCABULARY, lives_of, sheets_of
+from tests.core.model.words.making import report
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -158,12 +159,18 @@ def changed(path: Path, to: Path, **reads: str) -> Path:
     return to
 
 
-@pytest.mark.parametrize(("what", "told"), [("layout", "another layout of sheets"), ("words", "another set of words")])
-def test_what_reads_or_speaks_otherwise_is_refused(folder: Path, tmp_path: Path, what: str, told: str) -> None:
-    path = changed(folder / WEIGHTS, tmp_path / "foreign.safetensors", **{what: "0123456789abcdef"})
-    with pytest.raises(FormatError, match=told):
-        load(path, words="said", threads=1)
-    assert load(folder / WEIGHTS, words="said", threads=1).card.reads.layout == layout_hash()
+def test_what_reads_sheets_of_another_layout_is_refused(folder: Path, tmp_path: Path) -> None:
+    path = changed(folder / WEIGHTS, tmp_path / "foreign.safetensors", layout="0123456789abcdef")
+    with pytest.raises(FormatError, match="another layout of sheets"):
+        load(path, threads=1)
+    assert load(folder / WEIGHTS, threads=1).card.reads.layout == layout_hash()
+
+
+def test_what_speaks_other_words_judges_and_is_not_asked_for_words(folder: Path) -> None:
+    model, (sheets, _) = load(folder / WEIGHTS, threads=1), sheets_of(3, 1)
+    assert len(judged(model, sheets)) == 3
+    with pytest.raises(FormatError, match="another set of words"):
+        spoken(model, sheets, 0, report())
 
 
 def test_sheets_of_another_vocabulary_are_refused(folder: Path) -> None:

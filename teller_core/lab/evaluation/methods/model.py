@@ -11,8 +11,9 @@ from teller_core.data.table import Float64
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import CANNOT, CAUSE, TYPICAL, Claim, Judged, Method, Options, nothing
 from teller_core.lab.evaluation.seen import Seen
+from teller_core.model.calibrating import ABNORMAL
 from teller_core.model.classes import FIRST, key_of
-from teller_core.model.judging import ABNORMAL, Model, judged, load
+from teller_core.model.judging import Model, judged, load
 from teller_core.model.verdicts import Verdict, Verdicts
 from teller_core.sheets import request_sheets, step_sheets
 
