@@ -177,9 +177,14 @@ def _kept_out(scene: Scene) -> Clue | None:
     full = bool(len(usage)) and not np.isnan(usage).all() and float(np.nanmax(usage)) >= FULL
     if not (evicted and full) or ns <= 0:
         return None
-    where = "in the queue, and in full steps," if beside_others else "in the queue"
     evidence = [
-        cost(f"time {where} while requests that ran were evicted", ns, kind="decision"),
+        cost(
+            "time in the queue, and in full steps, while requests that ran were evicted"
+            if beside_others
+            else "time in the queue while requests that ran were evicted",
+            ns,
+            kind="decision",
+        ),
         count("evictions meanwhile", evicted, unit="times", kind="decision", scope="capture"),
         count("highest KV cache use meanwhile", 100 * float(np.nanmax(usage)), unit="%", scope="capture"),
     ]

@@ -22,12 +22,21 @@ def names() -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in MAKERS:
                 continue
-            given = node.args[MAKERS[node.func.id]]
-            if isinstance(given, ast.Constant) and isinstance(given.value, str):
-                yield given.value, path.name
-            if isinstance(given, ast.JoinedStr):
-                parts = [part.value if isinstance(part, ast.Constant) else "{x}" for part in given.values]
-                yield "".join(map(str, parts)), path.name
+            for given in _either(node.args[MAKERS[node.func.id]]):
+                if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                    yield given.value, path.name
+                if isinstance(given, ast.JoinedStr):
+                    parts = [part.value if isinstance(part, ast.Constant) else "{x}" for part in given.values]
+                    yield "".join(map(str, parts)), path.name
+
+
+def _either(given: ast.expr) -> Iterator[ast.expr]:
+    """What an argument may be: both sides of a choice."""
+    if isinstance(given, ast.IfExp):
+        yield from _either(given.body)
+        yield from _either(given.orelse)
+    else:
+        yield given
 
 
 def test_every_name_that_a_rule_gives_to_a_fact_has_words() -> None:
