@@ -1,8 +1,12 @@
 """What judging found by numbers: baselines, residuals, candidates, and what each request should have taken."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from teller_core.data.table import Float64, Int32, Int64, Text, UInt8, check_columns
+
+if TYPE_CHECKING:
+    from teller_core.data.learned import Learned
 
 SURPRISING = 3.5
 """Robust standard deviations: the cut that Iglewicz and Hoaglin (1993) give for the modified z-score."""
@@ -109,3 +113,5 @@ class Assessment:
     requests: RequestExpectations
     reference: str = ""
     """The named outside reference (a saved baseline) that allows the answer ``normal``, empty for none."""
+    learned: "Learned | None" = None
+    """What it is: the levels and claims that judging holds against this capture's. It is kept beside captures, not with them."""

@@ -192,6 +192,9 @@ class WhyReport(Model):
     ranks: list[RankShare] | None = Field(default=None, description="the ranks in the collectives of its steps")
     ranks_note: str = Field(default="", description="why ranks is null, or what it leaves open")
     finish_reason: str | None = Field(default=None, description="why its answer ended, by the engine's word")
+    reference: str = Field(
+        default="", description="the saved baseline that it was held against, empty: what is usual in its own capture"
+    )
 
 
 class SliceLine(Model):

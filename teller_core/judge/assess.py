@@ -6,11 +6,13 @@ import numpy as np
 
 from teller_core.data.assessment import MATERIAL, Assessment, Candidates, StepExpectations
 from teller_core.data.capture import Capture
+from teller_core.data.learned import Learned
 from teller_core.data.long_columns import let_go
 from teller_core.data.table import UNKNOWN, Int64, take
 from teller_core.judge.baseline import PER_ROW, learn
 from teller_core.judge.classes import classify
 from teller_core.judge.expectations import expect_steps, over
+from teller_core.judge.known import known_steps, usual_requests
 from teller_core.judge.localize import METHODS
 from teller_core.judge.localize.scene import Mask, Scene
 from teller_core.judge.localize.waits import without_waits
@@ -26,12 +28,12 @@ SPANS_SHARE = 0.2
 """Where spans explain a fifth of a step, the step is worth a look whatever its total says."""
 
 
-def assess(capture: Capture) -> Assessment:
-    """What numbers alone say about ``capture``."""
-    steps, model = expect_steps(capture)
+def assess(capture: Capture, learned: Learned | None = None) -> Assessment:
+    """What numbers alone say about ``capture``: against itself, and where what is usual was ``learned`` elsewhere, against that."""
+    steps, model = expect_steps(capture, known_steps(learned))
     end = over(capture)
     classes = classify(capture.steps, capture.work)
-    baselines, spans = learn(capture, classes)
+    baselines, spans = learn(capture, classes, None if learned is None else learned.operators)
     found: list[Candidates] = []
     for mine in spans:
         scene = Scene(capture, classes, steps, end, baselines, mine)
@@ -42,7 +44,9 @@ def assess(capture: Capture) -> Assessment:
         baselines=baselines,
         steps=steps,
         candidates=_ranked(capture, steps, found),
-        requests=expect_requests(capture, steps, model),
+        requests=expect_requests(capture, steps, model, usual_requests(learned)),
+        reference="" if learned is None else learned.called,
+        learned=learned,
     )
 
 

@@ -78,8 +78,10 @@ class _Parts:
     total: Float64
 
 
-def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
-    """The baselines of ``capture`` and, for each rank that has a profile, its spans beside them."""
+def learn(capture: Capture, classes: Classes, known: Baselines | None = None) -> tuple[Baselines, list[Spans]]:
+    """The baselines of ``capture`` and, for each rank that has a profile, its spans beside them. ``known``: those learned
+    elsewhere, which stand for its own where they have them.
+    """
     trees = [
         (r, rank.tree)
         for r, rank in enumerate(capture.ranks)
@@ -101,6 +103,7 @@ def learn(capture: Capture, classes: Classes) -> tuple[Baselines, list[Spans]]:
     let_go(*groups.of, *(column for spans in ranks for column in (spans.value, spans.step)))
     bent = [bend(of, spans.step, trend, classes) for of, spans in zip(groups.of, ranks, strict=True)]
     parts = _capped(_parts(ranks, groups, [sure for sure, _ in bent], trend), groups, trend, classes)
+    parts = parts if known is None else _replaced(parts, groups, trend, classes, known)
     beside = [_beside(ranks[i], groups, parts, i, bent[i]) for i in range(len(ranks))]
     return _table(parts, groups, classes, trend), beside
 
@@ -153,6 +156,27 @@ def _capped(parts: _Parts, groups: Groups, trend: Trend, classes: Classes) -> _P
     median = np.where(lower, cap, parts.median)
     spread = np.where(lower, np.minimum(parts.spread, np.hypot(narrow[row], SLACK)), parts.spread)
     return replace(parts, median=median, spread=spread)
+
+
+def _replaced(parts: _Parts, groups: Groups, trend: Trend, classes: Classes, known: Baselines) -> _Parts:
+    """``parts`` with the middle and the width that are ``known`` of them, at the tokens of this capture's steps."""
+    row = {key: at for at, key in enumerate(zip(known.name, known.place, known.phase, strict=True))}
+    mine = [groups.places[int(g)] for g in parts.group.tolist()]
+    at = np.array(
+        [
+            row.get((place.name, _nth_text(place.place, n), classes.text[place.cls]), -1)
+            for place, n in zip(mine, parts.nth.tolist(), strict=True)
+        ],
+        dtype=np.int64,
+    )
+    here = np.flatnonzero(at >= 0)
+    there = at[here]
+    here, there = here[known.count[there] >= MIN_SPANS], there[known.count[there] >= MIN_SPANS]
+    moved = known.slope[there] * (trend.pivot[parts.group[here]] - known.pivot[there])
+    median, spread, count = parts.median.copy(), parts.spread.copy(), parts.count.copy()
+    median[here] = np.log(np.maximum(known.median[there], 1)) + np.nan_to_num(moved)
+    spread[here], count[here] = known.spread[there], known.count[there]
+    return replace(parts, median=median, spread=spread, count=count)
 
 
 def _joined(parts: Sequence[Column]) -> Column:

@@ -100,7 +100,7 @@ def _says_why(better: Clue, clue: Clue) -> bool:
 
 def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
     """Whether a clue may be named at what was recorded, and cost enough to be why the request is slow."""
-    if cause(clue.cause).tier > view.case.capture.tier:
+    if cause(clue.cause).tier > view.case.capture.tier or clue.ns <= _usual(view, clue.cause):
         return False
     own = clue.decided or clue.cause in OWN
     if own:
@@ -113,6 +113,13 @@ def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
     if clue.cause in ALWAYS_THERE and not clue.singled:
         return False
     return answers.worst >= (1.0 if clue.cause in DIRECT else NOTICEABLE) or clue.ns >= LARGE_SHARE * view.span
+
+
+def _usual(view: Scene, key: str) -> float:
+    """ns that a cause was learned to cost a request of which all is well; -1 where nobody learned it."""
+    learned = view.case.assessment.learned
+    rate, share = (0.0, 0.0) if learned is None else learned.claims.of(key)
+    return share * view.span if rate else -1.0
 
 
 def _lasts(view: Scene, clue: Clue) -> bool:

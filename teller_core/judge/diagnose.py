@@ -110,6 +110,7 @@ def judge(
         ranks=shares,
         ranks_note=note,
         finish_reason=table.finish_reason[request] or None,
+        reference=case.assessment.reference,
     )
 
 
@@ -147,10 +148,14 @@ def _rank(view: Scene, position: int) -> int:
 
 
 def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
-    """How direct its evidence is, lowered where the steps are only inferred to be its own and where other causes cost as much."""
+    """How direct its evidence is, lowered where the steps are only inferred to be its own, where other causes cost as much, and
+    where it is claimed of requests of which all is well.
+    """
     mapped = view.life.confidence if view.life.mapping == Mapping.INFERRED else 1.0
     share = clue.ns / max(sum(other.ns for other in clues), 1)
-    return round(clue.confidence * mapped * (0.6 + 0.4 * share), 2)
+    learned = view.case.assessment.learned
+    told = 1.0 if learned is None else 1.0 - learned.claims.of(clue.cause)[0]
+    return round(clue.confidence * mapped * (0.6 + 0.4 * share) * told, 2)
 
 
 def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:

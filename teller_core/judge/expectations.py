@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from teller_core.data.assessment import StepExpectations
 from teller_core.data.capture import Capture, Pauses
+from teller_core.data.learned import STEP_WORK
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.judge.regress import LEAST_SPREAD, MIN_PEERS, Fit, fit, surprise
@@ -82,20 +83,22 @@ def watched(steps: Steps, pauses: Pauses) -> Mask:
     return hit
 
 
-def expect_steps(capture: Capture) -> tuple[StepExpectations, StepModel | None]:
-    """Every step against what its work predicts, and the model that predicts (None where too few steps are known)."""
+def expect_steps(capture: Capture, known: StepModel | None = None) -> tuple[StepExpectations, StepModel | None]:
+    """Every step against what its work predicts, and the model that predicts (None where too few steps are known). ``known``: one
+    learned elsewhere, which is used where most steps know the work that it asks for.
+    """
     steps = capture.steps
     taken = took(steps, over(capture))
-    features, used = _features(steps)
-    complete = ~np.isnan(features).any(axis=1)
-    learning = np.flatnonzero((taken != UNKNOWN) & complete & ~watched(steps, capture.pauses))
-    costs = fit(features[learning], taken[learning].astype(np.float64))
+    model = known if known is not None and _covers(known, steps) else None
+    if model is None:
+        model = step_model(steps, taken, ~watched(steps, capture.pauses))
     unknown = np.full(len(taken), UNKNOWN, dtype=np.int64)
-    if costs is None:
+    if model is None:
         return StepExpectations(taken, unknown, np.full(len(taken), np.nan), unknown.copy()), None
+    costs, features = model.costs, _columns(steps, model.used)
+    complete = ~np.isnan(features).any(axis=1)
     phase = np.array(steps.phases(), dtype=object)
     raw = costs.predict(features)
-    model = _by_phase(costs, used, np.log(taken[learning] / raw[learning]), phase[learning])
     expected = raw * np.exp([model.shift.get(p, 0.0) for p in phase.tolist()])
     scale = np.array([model.spread.get(p, costs.spread) for p in phase.tolist()]) / costs.spread
     known = complete & (taken != UNKNOWN)
@@ -113,6 +116,25 @@ def expect_steps(capture: Capture) -> tuple[StepExpectations, StepModel | None]:
     )
 
 
+def step_model(steps: Steps, taken: Int64, usable: Mask) -> StepModel | None:
+    """What ``usable`` steps teach of the time that steps take; None where they are too few."""
+    used = _used(steps)
+    features = _columns(steps, used)
+    learning = np.flatnonzero((taken != UNKNOWN) & ~np.isnan(features).any(axis=1) & usable)
+    costs = fit(features[learning], taken[learning].astype(np.float64))
+    if costs is None:
+        return None
+    phase = np.array(steps.phases(), dtype=object)
+    raw = costs.predict(features[learning])
+    return _by_phase(costs, used, np.log(taken[learning] / raw), phase[learning])
+
+
+def _covers(model: StepModel, steps: Steps) -> bool:
+    """Whether most steps know the work that ``model`` asks for."""
+    complete = ~np.isnan(_columns(steps, model.used)).any(axis=1)
+    return bool(len(complete)) and float(complete.mean()) >= COVERED
+
+
 def _by_phase(costs: Fit, used: Sequence[str], residual: Float64, phase: npt.NDArray[np.object_]) -> StepModel:
     """Let each phase with enough steps have its own middle and width: prefills vary more than decodes."""
     shift: dict[str, float] = {}
@@ -125,14 +147,18 @@ def _by_phase(costs: Fit, used: Sequence[str], residual: Float64, phase: npt.NDA
     return StepModel(costs, used, shift, spread)
 
 
-def _features(steps: Steps) -> tuple[Float64, list[str]]:
-    """The work of every step as columns, the first of ones; NaN where a used number is not known."""
-    columns = [np.ones(len(steps.engine))]
+def _used(steps: Steps) -> list[str]:
+    """The kinds of work that most steps know, and that are not the same for all."""
     used: list[str] = []
-    for name in ("context_tokens", "generation_requests", "kv_tokens"):
-        value = getattr(steps, name).astype(np.float64)
+    for name in STEP_WORK:
+        value = getattr(steps, name)
         known = value >= 0
         if len(value) and known.mean() >= COVERED and len(np.unique(value[known])) > 1:
-            columns.append(np.where(known, value, np.nan))
             used.append(name)
-    return np.column_stack(columns), used
+    return used
+
+
+def _columns(steps: Steps, used: Sequence[str]) -> Float64:
+    """The work of every step as columns, the first of ones; NaN where a used number is not known."""
+    values = [getattr(steps, name).astype(np.float64) for name in used]
+    return np.column_stack([np.ones(len(steps.engine)), *(np.where(value >= 0, value, np.nan) for value in values)])

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import STEP_THREAD
-from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.table import UNKNOWN, Int64, Mask
 from teller_core.judge.intervals import Spans, overlap, union
+from teller_core.judge.levels import PROMPT, front_level, level
 from teller_core.judge.life import SECOND, Life
 from teller_core.judge.prepare import EAGER, Case, Counter, counter, quantile
 from teller_core.judge.robust import weighted
@@ -263,16 +264,36 @@ def _last_steps(case: Case) -> Int64:
 
 def _took(case: Case, way: str) -> Took:
     table = case.capture.requests
-    low, high = (_column(case, name) for name in WAYS[way])
-    known = (low != UNKNOWN) & (high != UNKNOWN)
-    known &= (low % SECOND != 0) & (high % SECOND != 0)  # whole seconds of a coarse log would be noise
+    low, high, known = _timed(case, way)
     if known.sum() < LEAST_PEERS:
         return Took(np.full(len(known), UNKNOWN), np.zeros(len(known), np.int64))
-    took, middle = np.where(known, high - low, UNKNOWN), np.full(len(known), int(np.median((high - low)[known])))
+    most = level(case.assessment, front_level(way), float(np.median((high - low)[known])))
+    took, middle = np.where(known, high - low, UNKNOWN), np.full(len(known), int(most))
     prompt = table.prompt_tokens.astype(np.float64)
     if way == "in" and (prompt[known] > 0).all():
-        middle = np.rint(middle * np.maximum(prompt / np.median(prompt[known]), 1.0)).astype(np.int64)
+        usual = level(case.assessment, PROMPT, float(np.median(prompt[known])))
+        middle = np.rint(middle * np.maximum(prompt / usual, 1.0)).astype(np.int64)
     return Took(took, middle)
+
+
+def front_levels(case: Case) -> dict[str, float]:
+    """What each zone takes of most requests here, and the median prompt, by name (see :mod:`levels`)."""
+    found: dict[str, float] = {}
+    for way in WAYS:
+        low, high, known = _timed(case, way)
+        if known.sum() >= LEAST_PEERS:
+            found[front_level(way)] = float(np.median((high - low)[known]))
+    prompt = case.capture.requests.prompt_tokens
+    if (prompt > 0).sum() >= LEAST_PEERS:
+        found[PROMPT] = float(np.median(prompt[prompt > 0]))
+    return found
+
+
+def _timed(case: Case, way: str) -> tuple[Int64, Int64, Mask]:
+    """Both times of a zone, ns a request, and of which requests both are known."""
+    low, high = (_column(case, name) for name in WAYS[way])
+    known = (low != UNKNOWN) & (high != UNKNOWN)
+    return low, high, known & (low % SECOND != 0) & (high % SECOND != 0)  # whole seconds of a coarse log would be noise
 
 
 def _column(case: Case, name: str) -> Int64:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from teller_core.data.linked import Linked
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.judge.intervals import EMPTY, Spans, union, without
+from teller_core.judge.levels import TURNAROUND, counter_level, level
 from teller_core.judge.robust import weighted
 
 LOCAL_PAUSES = ("gc", "thread_lag", "stop_signal")
@@ -180,7 +181,8 @@ def prepare(capture: Capture, assessment: Assessment, link: Callable[[int], Link
     path = _path(capture)
     front = frozenset(_roles(capture)) - path
     pauses = _pauses(capture, path)
-    engines = _engines(capture, begin, stop, timed, pauses)
+    usual = level(assessment, TURNAROUND, -1.0)
+    engines = _engines(capture, begin, stop, timed, pauses, usual=usual)
     detailed = _detailed(capture)
     profiled = np.zeros(len(begin), np.bool_)
     profiled[capture.work.step[detailed]] = True
@@ -202,7 +204,7 @@ def prepare(capture: Capture, assessment: Assessment, link: Callable[[int], Link
         starts=capture.requests.begin(),
         ends=capture.requests.end(),
         stalls=_kind(capture, "profiler_stop"),
-        counters=_counters(capture, path, engines),
+        counters=_counters(capture, assessment, path, engines),
         expected_rows=_expected_rows(assessment, count),
         lines=_lines(capture),
         detailed=detailed,
@@ -250,12 +252,14 @@ def _engines(
     stop: Int64,
     timed: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
     pauses: Mapping[str, Spans],
+    *,
+    usual: float,
 ) -> dict[int, Engine]:
     engines: dict[int, Engine] = {}
     for number in np.unique(capture.steps.engine).tolist():
         step = np.flatnonzero((capture.steps.engine == number) & timed)
         step = step[np.argsort(begin[step], kind="stable")]
-        engines[number] = _engine(step.astype(np.int32), begin[step], stop[step], pauses)
+        engines[number] = _engine(step.astype(np.int32), begin[step], stop[step], pauses, usual)
     return engines
 
 
@@ -270,12 +274,13 @@ def _opening(
     return opening
 
 
-def _engine(step: Int32, begin: Int64, stop: Int64, pauses: Mapping[str, Spans]) -> Engine:
+def _engine(step: Int32, begin: Int64, stop: Int64, pauses: Mapping[str, Spans], known: float) -> Engine:
+    """``known``: what is usual between two steps, ns, below 0 where only these tell."""
     after = np.full(len(step), UNKNOWN, np.int64)
     if len(step) > 1:
         after[:-1] = (begin[1:] - np.maximum.accumulate(stop)[:-1]).clip(0)
     gaps = after[after != UNKNOWN]
-    usual = int(np.median(gaps)) if len(gaps) else 0
+    usual = int(known) if known >= 0 else int(np.median(gaps)) if len(gaps) else 0
     limit = max(TURNAROUND_TIMES * usual, TURNAROUND_LEAST)
     active = [Spans(begin, stop + after.clip(0, limit)), *pauses.values()]
     activity = union(
@@ -338,13 +343,16 @@ def _kind(capture: Capture, kind: str, processes: frozenset[str] | None = None) 
     return union(pauses.start[index], pauses.start[index] + pauses.dur[index])
 
 
-def _counters(capture: Capture, path: frozenset[str], engines: Mapping[int, Engine]) -> dict[str, Counter]:
+def _counters(
+    capture: Capture, assessment: Assessment, path: frozenset[str], engines: Mapping[int, Engine]
+) -> dict[str, Counter]:
     samples = capture.samples
     rows: dict[str, list[int]] = {}
     for row, (name, process) in enumerate(zip(samples.name, samples.process, strict=True)):
         if (not process or process in path) and not name.startswith(STEP_THREAD):
             rows.setdefault(name, []).append(row)
-    return {name: counter(capture, np.array(found), engines) for name, found in rows.items()}
+    own = {name: counter(capture, np.array(found), engines) for name, found in rows.items()}
+    return {name: replace(one, calm=level(assessment, counter_level(name), one.calm)) for name, one in own.items()}
 
 
 def counter(

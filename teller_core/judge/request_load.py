@@ -1,6 +1,6 @@
 """What each request should have taken: by its own work, and by the load that it really met."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,12 +8,15 @@ import numpy as np
 
 from teller_core.data.assessment import RequestExpectations, StepExpectations
 from teller_core.data.capture import Capture
+from teller_core.data.learned import REQUEST_WORK
 from teller_core.data.steps import Requests, Role, TokenTimes
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, Mask, Text, UInt8
 from teller_core.judge.expectations import StepModel
-from teller_core.judge.regress import fit, surprise
+from teller_core.judge.regress import Fit, fit, surprise
 
 METRICS = ("ttft", "tpot", "itl_max", "e2e")
+WORK = {"ttft": (REQUEST_WORK[0],), "tpot": (), "itl_max": (), "e2e": REQUEST_WORK}
+"""The work that bears on each metric."""
 
 
 def measured(requests: Requests, tokens: TokenTimes) -> dict[str, Int64]:
@@ -32,15 +35,27 @@ def measured(requests: Requests, tokens: TokenTimes) -> dict[str, Int64]:
     return {"ttft": _span(begin, first), "tpot": each, "itl_max": requests.itl_max, "e2e": _span(begin, end)}
 
 
-def expect_requests(capture: Capture, steps: StepExpectations, model: StepModel | None) -> RequestExpectations:
-    """Every request and metric. ``by_work`` is learned from the other requests of the capture, or from its step model where
-    they are too few; ``by_load`` needs to be known which steps served the request.
+class Usual(NamedTuple):
+    """What was learned elsewhere: by metric the costs of a request's work, of the kinds named; and ns a step beyond its steps."""
+
+    costs: Mapping[str, tuple[Sequence[str], Fit]]
+    rest: Mapping[str, float]
+
+
+NOT_LEARNED = Usual({}, {})
+
+
+def expect_requests(
+    capture: Capture, steps: StepExpectations, model: StepModel | None, usual: Usual = NOT_LEARNED
+) -> RequestExpectations:
+    """Every request and metric. ``by_work`` is learned elsewhere (``usual``), from the other requests of the capture, or from its
+    step model where they are too few; ``by_load`` needs to be known which steps served the request.
     """
     values = measured(capture.requests, capture.tokens)
-    load = _by_load(capture, steps, values)
+    load = _by_load(capture, steps, values, usual.rest)
     n = len(capture.requests.number)
     metric: Text = [name for name in METRICS for _ in range(n)]
-    work = {name: _by_work(capture, name, values[name], model) for name in METRICS}
+    work = {name: _by_work(capture, name, values[name], model, usual.costs.get(name)) for name in METRICS}
     return RequestExpectations(
         request=np.tile(np.arange(n, dtype=np.int32), len(METRICS)),
         metric=metric,
@@ -51,13 +66,18 @@ def expect_requests(capture: Capture, steps: StepExpectations, model: StepModel 
     )
 
 
-def _by_work(capture: Capture, metric: str, value: Int64, model: StepModel | None) -> tuple[Int64, Float64]:
+def _by_work(
+    capture: Capture, metric: str, value: Int64, model: StepModel | None, usual: tuple[Sequence[str], Fit] | None
+) -> tuple[Int64, Float64]:
     """ns that the request's own tokens predict, and the residual of its value."""
     requests = capture.requests
-    features = _work(requests, metric)
+    used = work_known(requests, metric)
+    if usual is not None and set(usual[0]) <= set(used):
+        used, costs = usual
+    else:
+        costs = request_costs(requests, value, used)
+    features = _columns(requests, used)
     complete = np.logical_not(np.any(np.isnan(features), axis=1))
-    peers = np.flatnonzero((value != UNKNOWN) & (value > 0) & complete & (requests.failed == 0))
-    costs = fit(features[peers], value[peers].astype(np.float64))
     residual = np.full(len(value), np.nan)
     if costs is None:
         return _from_steps(capture, metric, model), residual
@@ -68,14 +88,31 @@ def _by_work(capture: Capture, metric: str, value: Int64, model: StepModel | Non
     return np.where(complete, np.round(expected), UNKNOWN).astype(np.int64), residual
 
 
-def _work(requests: Requests, metric: str) -> Float64:
-    """The work that bears on ``metric`` as columns, the first of ones; a number that hardly any request knows is left out."""
+def request_costs(requests: Requests, value: Int64, used: Sequence[str]) -> Fit | None:
+    """What a metric's ``value`` (ns a request) costs by the work ``used``; None for too few that know both."""
+    features = _columns(requests, used)
+    known = np.logical_not(np.any(np.isnan(features), axis=1))
+    peers = np.flatnonzero((value != UNKNOWN) & (value > 0) & known & (requests.failed == 0))
+    return fit(features[peers], value[peers].astype(np.float64))
+
+
+def work_known(requests: Requests, metric: str) -> Sequence[str]:
+    """The work that bears on ``metric``; a number that hardly any request knows is left out."""
+    many = len(requests.number)
+    return [name for name in WORK[metric] if np.count_nonzero(~np.isnan(_work(requests, name))) > many // 2]
+
+
+def _columns(requests: Requests, used: Sequence[str]) -> Float64:
+    """Work as columns, the first of ones."""
+    return np.column_stack([np.ones(len(requests.number)), *(_work(requests, name) for name in used)])
+
+
+def _work(requests: Requests, name: str) -> Float64:
+    """float64 a request: tokens of one kind of work, NaN where not known."""
     prompt, output = requests.prompt_tokens.astype(np.float64), requests.output_tokens.astype(np.float64)
-    uncached = np.where(prompt >= 0, np.maximum(prompt - np.maximum(requests.cached_tokens, 0), 1), np.nan)
-    decoded = np.where(output >= 0, np.maximum(output - 1, 0), np.nan)
-    wanted = {"ttft": [uncached], "tpot": [], "itl_max": [], "e2e": [uncached, decoded]}[metric]
-    useful = [column for column in wanted if np.count_nonzero(~np.isnan(column)) > len(column) // 2]
-    return np.column_stack([np.ones(len(prompt)), *useful])
+    if name == REQUEST_WORK[0]:
+        return np.where(prompt >= 0, np.maximum(prompt - np.maximum(requests.cached_tokens, 0), 1), np.nan)
+    return np.where(output >= 0, np.maximum(output - 1, 0), np.nan)
 
 
 def _from_steps(capture: Capture, metric: str, model: StepModel | None) -> Int64:
@@ -129,13 +166,44 @@ class _Stretch(NamedTuple):
     parts: int
 
 
-def _by_load(capture: Capture, expectations: StepExpectations, values: dict[str, Int64]) -> dict[str, Int64]:
+def _by_load(
+    capture: Capture, expectations: StepExpectations, values: dict[str, Int64], known: Mapping[str, float]
+) -> dict[str, Int64]:
     """For each metric: the wait it really had before its first step, then every step of its engine until its last one at the
-    time expected of it, and between the steps what is usual here.
+    time expected of it, and between the steps what is usual here, or ``known``.
     """
+    n = len(capture.requests.number)
+    out = {name: np.full(n, UNKNOWN, dtype=np.int64) for name in METRICS}
+    life, longest = _lives(capture, expectations)
+    for metric, stretches in life.items():
+        usual = known[metric] if metric in known else _rest(stretches, values[metric])
+        for s in stretches:
+            out[metric][s.request] = round((s.wait + s.expected + usual * s.steps) / s.parts)
+        if metric == "tpot":
+            out["itl_max"] = np.where(longest != UNKNOWN, longest + round(usual), UNKNOWN)
+    return out
+
+
+def rest_of(capture: Capture, expectations: StepExpectations) -> dict[str, float]:
+    """By metric: ns a step that requests usually take beyond what their steps do; a metric that nobody measured is left out."""
+    values, (life, _) = measured(capture.requests, capture.tokens), _lives(capture, expectations)
+    told = {name: [s for s in each if values[name][s.request] != UNKNOWN] for name, each in life.items()}
+    return {metric: _rest(stretches, values[metric]) for metric, stretches in told.items() if stretches}
+
+
+def _rest(stretches: Sequence[_Stretch], value: Int64) -> float:
+    rest = [
+        max((int(value[s.request]) * s.parts - s.wait - s.taken) / s.steps, 0.0)
+        for s in stretches
+        if value[s.request] != UNKNOWN
+    ]
+    return float(np.median(rest)) if rest else 0.0
+
+
+def _lives(capture: Capture, expectations: StepExpectations) -> tuple[dict[str, list[_Stretch]], Int64]:
+    """The stretches of all requests by metric; and, int64 ns a request, the longest that it is expected to wait for a step."""
     requests, served = capture.requests, capture.participation
     n = len(requests.number)
-    out = {name: np.full(n, UNKNOWN, dtype=np.int64) for name in METRICS}
     order = np.argsort(served.request, kind="stable")
     cut = np.searchsorted(served.request[order], np.arange(n + 1))
     cadences = {int(engine): _cadence(capture, expectations, int(engine)) for engine in np.unique(capture.steps.engine)}
@@ -154,19 +222,7 @@ def _by_load(capture: Capture, expectations: StepExpectations, values: dict[str,
             life[metric].append(stretch)
         if len(own) > max(first, 0) + 1 and cadence.stretch(int(own[max(first, 0)]), int(own[-1]) + 1) is not None:
             longest[i] = int(np.max(np.diff(cadence.expected[own[max(first, 0) :] + 1])))
-    for metric, stretches in life.items():
-        value = values[metric]
-        rest = [
-            max((int(value[s.request]) * s.parts - s.wait - s.taken) / s.steps, 0.0)
-            for s in stretches
-            if value[s.request] != UNKNOWN
-        ]
-        usual = float(np.median(rest)) if rest else 0.0
-        for s in stretches:
-            out[metric][s.request] = round((s.wait + s.expected + usual * s.steps) / s.parts)
-        if metric == "tpot":
-            out["itl_max"] = np.where(longest != UNKNOWN, longest + round(usual), UNKNOWN)
-    return out
+    return life, longest
 
 
 def _own_steps(cadence: _Cadence, step: Int32, role: UInt8) -> tuple[Int64, int]:

@@ -13,6 +13,7 @@ import numpy as np
 from teller_core.data.capture import STEP_THREAD
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.judge.intervals import Spans, overlaps, union
+from teller_core.judge.levels import level, thread_level
 from teller_core.judge.prepare import CALM, EAGER, Case, Counter, counter, quantile
 
 DROWSY = 0.2
@@ -23,6 +24,8 @@ QUEUED = 2.0
 """A thread that sleeps waits for others of its process that wait for a processor, where these wait so many times as long: one
 that it does not wait for may do so as well.
 """
+LEVELS = ("waited", "asleep", "ran", "queue")
+"""The counters of a thread whose calm level may be known from elsewhere."""
 RAN, WAITED, HELD = "run_ns", "run_queue_wait_ns", "cgroup_throttled_us"
 
 
@@ -79,6 +82,17 @@ def step_threads(case: Case) -> Threads:
     return case.once("step threads", _measure)
 
 
+def thread_levels(case: Case) -> dict[str, float]:
+    """The calm levels of the threads of each role, the mean where it has several, by name (see :mod:`levels`)."""
+    threads = step_threads(case)
+    role = dict(zip(case.capture.samples.process, case.capture.samples.role, strict=True))
+    found: dict[str, list[float]] = {}
+    for thread in {each.process: each for each in (*threads.run, *threads.decide)}.values():
+        for name in LEVELS:
+            found.setdefault(thread_level(role[thread.process], name), []).append(getattr(thread, name).calm)
+    return {name: float(np.mean(each)) for name, each in found.items()}
+
+
 def _measure(case: Case) -> Threads:
     samples = case.capture.samples
     role: dict[str, str] = {}
@@ -91,16 +105,23 @@ def _measure(case: Case) -> Threads:
     active = [*(engine.activity for engine in case.engines.values()), _served(case)]
     work = union(*(np.concatenate([getattr(one, edge) for one in active]) for edge in Spans._fields))
     found: dict[str, Thread] = {}
-    for process in role:
+    for process, what in role.items():
         given = [rows.get((process, name)) for name in (f"{STEP_THREAD}{RAN}", f"{STEP_THREAD}{WAITED}", RAN, WAITED)]
         if len(work.start) and all(given):
             threads = [counter(case.capture, np.array(each), case.engines) for each in given]
             quota = rows.get((process, HELD))
             held = counter(case.capture, np.array(quota), case.engines) if quota else None
-            found[process] = replace(_thread(case, threads, work, held), process=process)
+            found[process] = _usual(case, what, replace(_thread(case, threads, work, held), process=process))
     decide = [thread for process, thread in found.items() if role[process] == "engine"]
     run = [thread for process, thread in found.items() if role[process] == "worker"]
     return Threads(run or decide, decide or run)
+
+
+def _usual(case: Case, role: str, thread: Thread) -> Thread:
+    """``thread`` with the levels that were learned of its role elsewhere."""
+    named = {name: getattr(thread, name) for name in LEVELS}
+    levels = {name: level(case.assessment, thread_level(role, name), one.calm) for name, one in named.items()}
+    return replace(thread, **{name: replace(one, calm=levels[name]) for name, one in named.items()})
 
 
 def _served(case: Case) -> Spans:

@@ -1,0 +1,33 @@
+"""Usual levels that were learned elsewhere, where they are known: the capture's own may all be those of a service in trouble.
+
+- ``turnaround``: ns between two steps
+- ``counter NAME``: growth a second of a counter of the processes on the path, when all is calm
+- ``thread ROLE WHAT``: the same of the threads that run steps or decide on them: waited, asleep, ran, queue
+- ``front WAY``: ns that a zone outside the engine takes of most requests
+- ``prompt``: tokens of the median prompt, at which ``front in`` holds
+"""
+
+from teller_core.data.assessment import Assessment
+
+TURNAROUND = "turnaround"
+PROMPT = "prompt"
+
+
+def level(assessment: Assessment, name: str, own: float) -> float:
+    """What is usual: as learned elsewhere, else the capture's ``own``."""
+    return own if assessment.learned is None else float(assessment.learned.levels.get(name, own))
+
+
+def counter_level(name: str) -> str:
+    """How the level of a counter is called."""
+    return f"counter {name}"
+
+
+def thread_level(role: str, what: str) -> str:
+    """How a level of a thread is called."""
+    return f"thread {role} {what}"
+
+
+def front_level(way: str) -> str:
+    """How that of a zone is called."""
+    return f"front {way}"
