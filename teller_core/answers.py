@@ -3,12 +3,13 @@
 Each question reads the rows and spans that its answer needs and leaves the rest where it is. All raise TellerError.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.baselines import not_used, stored_service, usual_for
 from teller_core.data import losses
 from teller_core.data.assessment import Baselines, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Meetings
@@ -26,6 +27,7 @@ from teller_core.data.steps import StepWork
 from teller_core.data.table import take
 from teller_core.errors import InputError, UnknownName
 from teller_core.slices import SPAN_COLUMNS, problems_of, with_losses
+from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
 from teller_core.tell.callers import callers_say
 from teller_core.tell.cohorts import what_differs
@@ -131,25 +133,48 @@ def _horizontal(store: Store, capture: str, limit: int, cursor: str | None) -> S
 
 
 def why(
-    store: Store, request: str, *, capture: str | None = None, metric: Metric = "e2e", slo_ms: float | None = None
+    store: Store,
+    request: str,
+    *,
+    capture: str | None = None,
+    metric: Metric = "e2e",
+    slo_ms: float | None = None,
+    against: str | None = None,
 ) -> WhyReport:
-    """Why ``request`` (its number, or an id of the engine, the caller or a trace) took what it took.
+    """Why ``request`` (its number, or an id of the engine, the caller or a trace) took what it took. ``against``: the name of a
+    baseline that was learned, by default that of the capture's service, where there is one.
 
-    The answer by end-to-end time was made at import. Another metric, or a promise to keep, is judged now.
+    The answer by end-to-end time was made at import. Another metric, a promise to keep, or what was learned since is judged now.
     """
     _check_promise(slo_ms)
     found = store.resolve(capture)
     number = store.request_number(found, request)
+    rows = store.learned_rows()
+    service = stored_service(store, found) if rows or against else {}
+    learned = usual_for(store, service, against) if rows or against else None
     stored = store.answer(found, number)
-    if stored is not None and metric == "e2e" and slo_ms is None:
-        return stored
+    reference = "" if learned is None else learned.called
+    if stored is not None and metric == "e2e" and slo_ms is None and stored.reference == reference:
+        return _with_unused(stored, rows, service)
     from teller_core.context.linking import step_linked
     from teller_core.judge.diagnose import diagnose
 
     slo_ns = None if slo_ms is None else round(slo_ms * 1e6)
     tables, numbers = store.capture(found), store.assessment(found)
+    if learned is not None or numbers.reference:
+        from teller_core.judge.learned import held_against
+
+        numbers = held_against(tables, numbers, learned)
     link = partial(step_linked, tables, rows=partial(store.tree_rows, found))
-    return explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored, link=link))
+    said = explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored, link=link))
+    return _with_unused(said, rows, service)
+
+
+def _with_unused(said: WhyReport, rows: Sequence[LearnedRow], service: Mapping[str, str]) -> WhyReport:
+    """``said`` with why baselines that may be of its service were not used, where none was."""
+    if said.reference or not rows:
+        return said
+    return said.model_copy(update={"not_seen": [*said.not_seen, *not_used(rows, service)]})
 
 
 def _check_promise(slo_ms: float | None) -> None:

@@ -62,6 +62,12 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
     _slow(add("slow", "list the requests, slowest first", which, metric))
     why = add("why", "say why a request was slow", which, metric)
     why.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
+    why.add_argument(
+        "--against",
+        metavar="NAME",
+        help="a baseline of `learn` (default: that of the same service, where one is known)",
+    )
+    _learn(add("learn", "learn what is usual for a service from captures in which all was well"))
     _inspecting(add, which)
     _recording(add)
     _running(add)
@@ -93,6 +99,19 @@ def _slow(slow: Parser) -> None:
     )
     slow.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
     slow.add_argument("--cursor", help="the next page: what the page before says behind More")
+
+
+def _learn(learn: Parser) -> None:
+    learn.add_argument(
+        "captures", nargs="*", metavar="CAPTURE", help="their ids, `last`, or files and folders as import reads them"
+    )
+    learn.add_argument("--as", dest="name", metavar="NAME", help="what the baseline is called (default: the service's)")
+    learn.add_argument(
+        "--healthy", action="store_true", help="all was well, although causes were found: that is how it always is"
+    )
+    other = learn.add_mutually_exclusive_group()
+    other.add_argument("--list", action="store_true", help="say which baselines there are")
+    other.add_argument("--forget", metavar="NAME", help="remove one")
 
 
 def _inspecting(add: Callable[..., Parser], which: Parser) -> None:

@@ -4,6 +4,7 @@
     nest      trace -> call-chain tree, by whichever process read the trace     rebuild
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
     assess    capture -> baselines, residuals, candidates                       judge
+    hold      these + what was learned of the service -> these against that     judge
     look      capture -> ranks that did not come, calls that do not fit         judge
     diagnose  capture + numbers + request -> verdict with evidence and savings  judge, context
     explain   verdict -> words, every name and number from its evidence         tell
@@ -22,8 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from teller_core.baselines import capture_service, usual_for
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
+from teller_core.data.learned import Learned
 from teller_core.data.means import within_means
 from teller_core.data.records import Recording
 from teller_core.data.report import CaptureReport, Finding, ImportReport, WhyReport
@@ -76,6 +79,12 @@ def _assess(capture: Capture) -> Assessment:
     return assess(capture)
 
 
+def _hold(capture: Capture, assessment: Assessment, learned: Learned) -> Assessment:
+    from teller_core.judge.learned import held_against
+
+    return held_against(capture, assessment, learned)
+
+
 def _look(capture: Capture) -> list[Finding]:
     from teller_core.judge.absences import findings
 
@@ -97,6 +106,7 @@ class Stages:
     nest: Nest = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
     assess: Callable[[Capture], Assessment] = _assess
+    hold: Callable[[Capture, Assessment, Learned], Assessment] = _hold
     look: Callable[[Capture], list[Finding]] = _look
     diagnose: Callable[[Capture, Assessment], Iterable[WhyReport]] = _diagnose
     explain: Callable[[WhyReport], WhyReport] = explain
@@ -148,6 +158,8 @@ def import_group(
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
     assessment = stages.assess(capture)
+    if (learned := usual_for(store, capture_service(capture))) is not None:
+        assessment = stages.hold(capture, assessment, learned)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     report = capture_report(capture, already_known=False, imported_at=now, findings=stages.look(capture))
     if store.save(capture, assessment, _answered(capture, assessment, stages, progress), report):

@@ -30,6 +30,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
 
@@ -135,6 +136,23 @@ def a_side_by_side(limit: int = 20) -> SlowReport:
         note="12 of 512 collectives in which ranks met have one that surely came last",
         waits=[wait.model_copy(update={"handle": f"3:{at}"}) for at in range(limit)],
     )
+
+
+def a_baseline() -> LearnReport:
+    one = LearnedReport(
+        name="monday",
+        service={"engine": "vllm", "version": "0.32.0", "model": HOSTILE, "tensor_parallel": "2"},
+        learned_at="2026-11-29T16:00:00+00:00",
+        captures=[CAPTURE[:12]],
+        requests=420,
+        steps=18_000,
+        operators=412,
+        levels=31,
+        claims=[HealthyClaim(cause="host.gc_pause", rate=0.021, costs=0.31)],
+        stale="",
+    )
+    stale = one.model_copy(update={"requests": None, "claims": [], "stale": "another version of TELLER learned it"})
+    return LearnReport(learned=[one, stale])
 
 
 def a_finding(operator: str | None = "aten::mm", text: str = "Preempted cmpl-0000") -> Finding:
@@ -321,6 +339,9 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "explain_operator": lambda store, name, **_: an_operator(),
         "compare": lambda store, before, after, **_: a_comparison(),
         "what_if": lambda store, request, texts, **_: a_supposition(),
+        "learn": lambda store, captures, **_: a_baseline(),
+        "learned": lambda store: a_baseline(),
+        "forget": lambda store, name: a_baseline(),
     }
     return Verbs(**{**usual, **(changes or {})})
 
@@ -337,6 +358,7 @@ class Samples:
     operator = staticmethod(an_operator)
     comparison = staticmethod(a_comparison)
     supposed = staticmethod(a_supposition)
+    baseline = staticmethod(a_baseline)
     hostile = HOSTILE
 
 

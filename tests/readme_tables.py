@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from teller_core import cli
 from teller_core.calls import parser
-from teller_core.data import report, report_lab, report_recording, report_tokens, report_what_if
+from teller_core.data import report, report_lab, report_learned, report_recording, report_tokens, report_what_if
 from teller_core.data.causes import causes as taxonomy
 from teller_core.data.losses import LOSSES
 from teller_core.ingest import catalog
@@ -29,6 +29,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "slice": report.SliceReport,
     "slice --raw": report_tokens.TokensReport,
     "explain-op": report.OperatorReport,
+    "learn": report_learned.LearnReport,
     "compare": report.CompareReport,
     "what-if": report_what_if.WhatIfReport,
     "demo": report.DemoReport,

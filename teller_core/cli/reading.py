@@ -89,7 +89,12 @@ def _why(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
         given,
         verbs,
         lambda loaded, store: loaded.why(
-            store, given.request, capture=given.capture, metric=given.metric, slo_ms=given.slo_ms
+            store,
+            given.request,
+            capture=given.capture,
+            metric=given.metric,
+            slo_ms=given.slo_ms,
+            against=given.against,
         ),
     )
 

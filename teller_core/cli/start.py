@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.calls import parser
-from teller_core.cli import doctor, lab, model, reading, recording
+from teller_core.cli import doctor, lab, learning, model, reading, recording
 from teller_core.cli.speech import complain, give_up_stdout, spoken
 from teller_core.cli.verbs import Verbs, pipeline_verbs
 from teller_core.data.means import within_means
@@ -22,6 +22,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 """What else asks a process to end: it is to leave as little behind as Ctrl-C does."""
 VERBS: Mapping[str, Callable[..., int]] = {
     **reading.VERBS,
+    **learning.VERBS,
     **recording.VERBS,
     **doctor.VERBS,
     **lab.VERBS,

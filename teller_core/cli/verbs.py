@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         SlowReport,
         WhyReport,
     )
+    from teller_core.data.report_learned import LearnReport
     from teller_core.data.report_tokens import TokensReport
     from teller_core.data.report_what_if import WhatIfReport
 
@@ -37,6 +38,9 @@ class Verbs:
     explain_operator: "Callable[..., OperatorReport]"
     compare: "Callable[..., CompareReport]"
     what_if: "Callable[..., WhatIfReport]"
+    learn: "Callable[..., LearnReport]"
+    learned: "Callable[..., LearnReport]"
+    forget: "Callable[..., LearnReport]"
 
 
 def pipeline_verbs() -> Verbs:
@@ -55,6 +59,9 @@ def pipeline_verbs() -> Verbs:
         explain_operator=answers.explain_operator,
         compare=answers.compare,
         what_if=_what_if,
+        learn=_learn,
+        learned=_learned,
+        forget=_forget,
     )
 
 
@@ -68,6 +75,24 @@ def _what_if(store: Any, request: str, texts: Sequence[str], **how: Any) -> "Wha
     from teller_core.what_if import what_if
 
     return what_if(store, request, texts, **how)
+
+
+def _learn(store: Any, captures: Sequence[str], **how: Any) -> "LearnReport":
+    from teller_core.learning import learn
+
+    return learn(store, captures, **how)
+
+
+def _learned(store: Any) -> "LearnReport":
+    from teller_core.learning import learned
+
+    return learned(store)
+
+
+def _forget(store: Any, name: str) -> "LearnReport":
+    from teller_core.learning import forget
+
+    return forget(store, name)
 
 
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:

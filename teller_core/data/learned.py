@@ -79,7 +79,7 @@ def no_claims() -> HealthyClaims:
 class Learned:
     """What is usual for one service.
 
-    ``name``: what people call it; ``service``: by which facts it is told from others (see ``judge.service``); ``learned_at``:
+    ``name``: what people call it; ``service``: by which facts it is told from others (see ``service``); ``learned_at``:
     ISO 8601; ``captures``: the ids of those learned from, with so many ``requests`` and ``steps`` together. ``step_costs`` None
     and a metric that ``request_costs`` lacks: too few were known. ``rest``: ns a step, by metric, that requests take beyond what
     their steps do; ``operators``: as in an assessment; ``levels``: usual ns or growth a second, by name (see ``judge.levels``).

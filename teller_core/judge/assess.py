@@ -29,7 +29,7 @@ SPANS_SHARE = 0.2
 
 
 def assess(capture: Capture, learned: Learned | None = None) -> Assessment:
-    """What numbers alone say about ``capture``: against itself, and where what is usual was ``learned`` elsewhere, against that."""
+    """What numbers alone say about ``capture``: against itself, or against what was ``learned`` of its service elsewhere."""
     steps, model = expect_steps(capture, known_steps(learned))
     end = over(capture)
     classes = classify(capture.steps, capture.work)

@@ -193,6 +193,16 @@ def read_answer(con: sqlite3.Connection, key: int, request: int, metric: str) ->
         raise damaged() from error
 
 
+def read_claimed(con: sqlite3.Connection, key: int) -> dict[int, str]:
+    """The first cause of the stored answers from end to end that name one, by the request's number."""
+    rows = con.execute(
+        "SELECT request, cause FROM findings JOIN answers USING (capture, request, metric) "
+        "WHERE capture = ? AND metric = 'e2e' AND verdict = 'cause' AND position = 0 ORDER BY request",
+        (key,),
+    )
+    return {int(request): str(cause) for request, cause in rows}
+
+
 def read_report(stored: str) -> CaptureReport:
     """The report of a capture from its stored JSON. Raises StoreError."""
     try:

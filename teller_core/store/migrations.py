@@ -116,6 +116,11 @@ def m008_front_end(db: "Database") -> None:
     db.table("requests").add_column("finish_reason", str, not_null_default="")
 
 
+def m009_learned(db: "Database") -> None:
+    """What was learned of services: baselines by name."""
+    _create(db, "learned", "name str, service str, learned_at str, format int, body bytes", ["name"])
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -126,6 +131,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m006_meetings,
     m007_elapsed,
     m008_front_end,
+    m009_learned,
 )
 
 

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture, Rank
+from teller_core.data.learned import Learned
 from teller_core.data.report import CaptureReport, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork
 from teller_core.data.table import Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
-from teller_core.store import captures, questions
+from teller_core.store import captures, learned, questions
 from teller_core.store.chunks import LEVEL
 from teller_core.store.columns import read_long, rows_of_steps
 from teller_core.store.connect import connect, create, recognize, refusing
+from teller_core.store.learned import LearnedRow
 from teller_core.store.migrations import MIGRATIONS, migrate, version
 from teller_core.store.questions import OperatorRows, SlowPage
 from teller_core.store.spans import find_tree, read_arguments, read_tree
@@ -174,6 +176,31 @@ class Store:
     def answer(self, capture: str, request: int, metric: str = "e2e") -> WhyReport | None:
         """The stored answer about the request with this number; None where there is none for this metric."""
         return captures.read_answer(self._con, self._key(capture), request, metric)
+
+    @refusing
+    def claimed(self, capture: str) -> dict[int, str]:
+        """The cause that the stored answer names first, by the request's number; those of which none is named are left out."""
+        return captures.read_claimed(self._con, self._key(capture))
+
+    @refusing
+    def learned_rows(self) -> list[LearnedRow]:
+        """What was learned, by name, without its numbers."""
+        return learned.read_rows(self._con)
+
+    @refusing
+    def learned(self, name: str) -> Learned:
+        """The baseline of this name. Raises UnknownName for none, StoreError for one of another format."""
+        return learned.read(self._con, name)
+
+    @refusing
+    def keep_learned(self, given: Learned) -> None:
+        """Keep a baseline, in place of one of its name: whole or not at all. Waits as :meth:`save` does."""
+        learned.write(self._con, given)
+
+    @refusing
+    def forget_learned(self, name: str) -> None:
+        """Remove a baseline. Raises UnknownName where there is none of this name."""
+        learned.remove(self._con, name)
 
     @refusing
     def tree_rows(

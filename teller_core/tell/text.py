@@ -23,12 +23,14 @@ from teller_core.data.report import (
     Together,
     WhyReport,
 )
+from teller_core.data.report_learned import LearnReport
 from teller_core.data.report_recording import DoctorReport, MergeReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.doctor_page import doctor_page
 from teller_core.tell.files_page import file_lines, ranks_of
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
+from teller_core.tell.learned_page import learned_page
 from teller_core.tell.merge_page import merge_page
 from teller_core.tell.next_calls import next_calls
 from teller_core.tell.slice_page import slice_page
@@ -120,6 +122,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         verdict if report.verdict == "could_not_tell" else f"{verdict}  confidence {report.confidence:.2f}",
         *([] if not report.reason or report.reason in report.explanation else wrap(report.reason, style)),
         *map(style.dim, wrap(seen, style)),
+        *([style.dim(line) for line in wrap(f"held against {report.reference}", style)] if report.reference else []),
     ]
     if ratios:
         lines.append(", ".join(ratios))
@@ -385,4 +388,5 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     MergeReport: merge_page,
     TokensReport: tokens_page,
     WhatIfReport: what_if_page,
+    LearnReport: learned_page,
 }

@@ -15,10 +15,11 @@ import pytest
 from teller_core import cli
 from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
+from teller_core.data.report_learned import LearnReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.errors import UnknownName
-from teller_core.tell.progress import CLEAR
+from teller_core.tell.progress import CLEAR, nobody
 
 Make = Callable[..., Verbs]
 
@@ -30,6 +31,9 @@ COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
     (["slice", "step", "17"], "slice", reports.SliceReport),
     (["slice", "--raw", "step", "17"], "slice", TokensReport),
     (["explain-op", "aten::mm"], "operator", reports.OperatorReport),
+    (["learn", "3f2a", "last"], "learned", LearnReport),
+    (["learn", "--list"], "learned", LearnReport),
+    (["learn", "--forget", "monday"], "learned", LearnReport),
     (["compare", "12", "42"], "comparison", reports.CompareReport),
     (["what-if", "42", "step 17=10ms"], "supposed", WhatIfReport),
 ]
@@ -87,11 +91,13 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         causal_slice=note("slice", samples.slice()),
         compare=note("compare", samples.comparison()),
         what_if=note("what if", samples.supposed()),
+        learn=note("learn", samples.baseline()),
     )
     slow = "slow --metric ttft --limit 5 --cursor x --slo-ms 200 --capture 3f2a"
     for line in (
         slow,
-        "why 42 --metric tpot",
+        "why 42 --metric tpot --against monday",
+        "learn 3f2a last --as monday --healthy",
         "slice request 42 --budget 900 --rank 1 --nodes 30",
         "compare 12 42 --capture 3f",
         "what-if 42 steps=usual 0:7=1ms --metric ttft",
@@ -99,7 +105,8 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         assert cli.main(line.split(), lambda: made) == 0
     assert asked == [
         ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x", "view": "vertical"}),
-        ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None}),
+        ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None, "against": "monday"}),
+        ("learn", ["3f2a", "last"], {"name": "monday", "healthy": True, "progress": nobody}),
         ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900, "nodes": 30}),
         ("compare", "12", "42", {"capture": "3f"}),
         ("what if", "42", ["steps=usual", "0:7=1ms"], {"capture": None, "metric": "ttft"}),

@@ -1,0 +1,211 @@
+"""What people teach: which of their captures are of a service in health, and what that says is usual for it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from teller_core.baselines import stored_service
+from teller_core.data.capture import Capture
+from teller_core.data.learned import FORMAT, Learned
+from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
+from teller_core.data.service import short_name, told, unlike
+from teller_core.data.table import UNKNOWN
+from teller_core.errors import InputError
+from teller_core.judge.learned import held_against
+from teller_core.judge.learning import LEAST_REQUESTS, SICK, Healthy, claims_on, learned_from, with_claims
+from teller_core.judge.prepare import prepare
+from teller_core.store.learned import LearnedRow
+from teller_core.store.store import Store
+from teller_core.tell.progress import Told, nobody
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SHOWN = 8
+"""Requests that a refusal names."""
+MOST_ROWS = 4_000_000
+"""Spans of a rank that are read back to see what rules claim: with more, what its profile says is left out."""
+
+
+def learn(
+    store: Store, named: Sequence[str], *, name: str | None = None, healthy: bool = False, progress: Told = nobody
+) -> LearnReport:
+    """Learn what is usual from the captures that are ``named`` (ids, or ``last``): a baseline for each service among them, in
+    place of those of the same name. ``healthy``: whoever asks says that all was well, whatever was found.
+
+    Raises UnknownName, and InputError where the captures are too small together, where too many of their requests have a cause,
+    or where they are of several services and one ``name`` was given.
+    """
+    _check_name(name)
+    ids = list(dict.fromkeys(store.resolve(None if each == "last" else each) for each in named))
+    groups = _by_service(store, ids)
+    if name is not None and len(groups) > 1:
+        raise InputError(
+            "learn",
+            f"the captures are of {len(groups)} services: {'; '.join(told(service) for service, _ in groups)}",
+            "Learn one service at a time, or leave --as away",
+        )
+    for _, mine in groups:
+        _check_enough(store, mine)
+        if not healthy:
+            _check_healthy(store, mine)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    called = [_free_name(store, service, name) for service, _ in groups]
+    if len(set(called)) < len(called):  # what tells these services apart is in no name
+        called = [f"{each}-{number}" for number, each in enumerate(called, 1)]
+    made = [
+        _learned(store, mine, service, each, at, progress=progress)
+        for (service, mine), each in zip(groups, called, strict=True)
+    ]
+    for one in made:
+        store.keep_learned(one)
+    return LearnReport(learned=[_report(one) for one in made])
+
+
+def learned(store: Store) -> LearnReport:
+    """What was learned, by name."""
+    return LearnReport(learned=[_known(store, row) for row in store.learned_rows()])
+
+
+def forget(store: Store, name: str) -> LearnReport:
+    """Forget a baseline, and say which are left. Raises UnknownName where there is none of that name."""
+    store.forget_learned(name)
+    return learned(store)
+
+
+def _check_name(name: str | None) -> None:
+    if name is not None and not NAME.fullmatch(name):
+        raise InputError(
+            "--as", "it is no name of a baseline", "Use letters, digits, dots and dashes, 64 of them at most"
+        )
+
+
+def _by_service(store: Store, ids: Sequence[str]) -> list[tuple[dict[str, str], list[str]]]:
+    """The captures of each service. A fact that one of them did not record may be known from another."""
+    groups: list[tuple[dict[str, str], list[str]]] = []
+    for each in ids:
+        service = stored_service(store, each)
+        mine = next((group for group in groups if not unlike(group[0], service)), None)
+        if mine is None:
+            groups.append((service, [each]))
+        else:
+            mine[0].update(service)
+            mine[1].append(each)
+    return groups
+
+
+def _check_enough(store: Store, ids: Sequence[str]) -> None:
+    measured = sum(int((store.values(each) != UNKNOWN).sum()) for each in ids)
+    if measured < LEAST_REQUESTS:
+        raise InputError(
+            f"learn: {_listed(ids)}",
+            f"{measured} of the requests in it have both a begin and an end, and it takes {LEAST_REQUESTS}",
+            "Record the service for longer, or name several captures of it",
+        )
+
+
+def _check_healthy(store: Store, ids: Sequence[str]) -> None:
+    for each in ids:
+        struck, failed = store.claimed(each), np.flatnonzero(store.requests(each).failed) + 1
+        sick = sorted({*struck, *failed.tolist()})
+        if len(sick) <= SICK * len(store.values(each)):
+            continue
+        causes = [struck.get(number, "failed") for number in sick]
+        most = max(sorted(set(causes)), key=causes.count)
+        shown = ", ".join(map(str, sick[:SHOWN])) + (" ..." if len(sick) > SHOWN else "")
+        raise InputError(
+            f"learn: the capture {each[:12]}",
+            f"it does not look healthy: {len(sick)} of its {len(store.values(each))} requests failed or have a cause, most often "
+            f"{most} (requests {shown})",
+            "Name one in which all was well; where this is how the service always is, say so with --healthy",
+        )
+
+
+def _free_name(store: Store, service: dict[str, str], name: str | None) -> str:
+    """What the baseline is called. Raises InputError where that name is another service's."""
+    called = short_name(service) if name is None else name
+    other = next((row for row in store.learned_rows() if row.name == called), None)
+    if other is not None and (facts := unlike(service, other.service)):
+        raise InputError(
+            f"the baseline {called}",
+            f"there is one of another service, whose {' and '.join(facts)} is not the same",
+            f"Choose another name with --as, or forget that one, with --forget {called}",
+        )
+    return called
+
+
+def _learned(
+    store: Store, ids: Sequence[str], service: dict[str, str], name: str, at: str, *, progress: Told
+) -> Learned:
+    several: list[Healthy] = []
+    for done, each in enumerate(ids):
+        progress("learn", done, 2 * len(ids))
+        several.append(_on_its_own(store, each))
+    plain = learned_from(several, name, service, at)
+    claims: list[tuple[dict[str, list[float]], int]] = []
+    for done, one in enumerate(several, len(ids)):
+        progress("learn", done, 2 * len(ids))
+        whole = _with_trees(store, one.capture)
+        claims.append(claims_on(prepare(whole, held_against(whole, one.numbers, plain))))
+    return with_claims(plain, claims)
+
+
+def _on_its_own(store: Store, identity: str) -> Healthy:
+    """A capture without its trees, and its numbers held against nothing but itself."""
+    capture, numbers = store.capture(identity), store.assessment(identity)
+    whole = _with_trees(store, capture) if numbers.reference else capture  # its operators were held against others, too
+    return Healthy(capture, held_against(whole, numbers, None))
+
+
+def _with_trees(store: Store, capture: Capture) -> Capture:
+    most = np.zeros(len(capture.ranks), np.int64)
+    np.maximum.at(most, capture.work.rank, capture.work.row_stop)
+    read = [at for at in store.traced(capture.id) if 0 < int(most[at]) <= MOST_ROWS]
+    ranks = [
+        replace(rank, tree=store.tree_rows(capture.id, at)) if at in read else rank
+        for at, rank in enumerate(capture.ranks)
+    ]
+    return replace(capture, ranks=ranks)
+
+
+def _known(store: Store, row: LearnedRow) -> LearnedReport:
+    if row.format == FORMAT:
+        return _report(store.learned(row.name))
+    return LearnedReport(
+        name=row.name,
+        service=dict(row.service),
+        learned_at=row.learned_at,
+        captures=[],
+        requests=None,
+        steps=None,
+        operators=None,
+        levels=None,
+        claims=[],
+        stale="another version of TELLER learned it: learn it again",
+    )
+
+
+def _report(one: Learned) -> LearnedReport:
+    claims = [
+        HealthyClaim(cause=cause, rate=round(rate, 4), costs=round(share, 4))
+        for cause, rate, share in zip(
+            one.claims.cause, one.claims.rate.tolist(), one.claims.share.tolist(), strict=True
+        )
+    ]
+    return LearnedReport(
+        name=one.name,
+        service=dict(one.service),
+        learned_at=one.learned_at,
+        captures=[each[:12] for each in one.captures],
+        requests=one.requests,
+        steps=one.steps,
+        operators=len(one.operators.count),
+        levels=len(one.levels),
+        claims=sorted(claims, key=lambda claim: -claim.rate),
+        stale="",
+    )
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(each[:12] for each in ids)

@@ -1,0 +1,121 @@
+"""What was learned of services: a row a baseline, its numbers as compressed JSON, one transaction each."""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import zstandard
+
+from teller_core.data.assessment import Baselines
+from teller_core.data.learned import FORMAT, Costs, HealthyClaims, Learned, StepCosts
+from teller_core.data.table import columns
+from teller_core.errors import StoreError, UnknownName
+from teller_core.store.chunks import LEVEL, damaged
+from teller_core.store.tables import bound, kinds, text
+
+_LARGEST = 1 << 26
+"""Bytes of JSON. A baseline that claims more is damaged."""
+
+
+class LearnedRow(NamedTuple):
+    """A baseline without its numbers. ``format``: of them, as :data:`teller_core.data.learned.FORMAT`."""
+
+    name: str
+    service: Mapping[str, str]
+    learned_at: str
+    format: int
+
+
+def read_rows(con: sqlite3.Connection) -> list[LearnedRow]:
+    """All baselines, by name."""
+    rows = con.execute("SELECT name, service, learned_at, format FROM learned ORDER BY name").fetchall()
+    return [LearnedRow(text(name), json.loads(service), at, int(number)) for name, service, at, number in rows]
+
+
+def read(con: sqlite3.Connection, name: str) -> Learned:
+    """The baseline of this name. Raises UnknownName, StoreError."""
+    row = con.execute("SELECT format, body FROM learned WHERE name = ?", (bound(name),)).fetchone()
+    if row is None:
+        raise UnknownName("the baseline", "none has this name", "List them with `learn`")
+    if row[0] != FORMAT:
+        raise StoreError(f"the baseline {name}", "another version of TELLER learned it", "Learn it again, with `learn`")
+    try:
+        body = json.loads(zstandard.ZstdDecompressor().decompress(row[1], max_output_size=_LARGEST))
+        made = _read(body)
+        made.check()
+    except (zstandard.ZstdError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise damaged() from error
+    return made
+
+
+def write(con: sqlite3.Connection, learned: Learned) -> None:
+    """Keep a baseline in place of one of its name."""
+    body = zstandard.ZstdCompressor(level=LEVEL).compress(json.dumps(_plain(learned)).encode())
+    row = (bound(learned.name), json.dumps(dict(learned.service)), learned.learned_at, FORMAT, body)
+    con.execute("INSERT OR REPLACE INTO learned (name, service, learned_at, format, body) VALUES (?, ?, ?, ?, ?)", row)
+
+
+def remove(con: sqlite3.Connection, name: str) -> None:
+    """Remove a baseline. Raises UnknownName."""
+    if con.execute("DELETE FROM learned WHERE name = ?", (bound(name),)).rowcount == 0:
+        raise UnknownName("the baseline", "none has this name", "List them with `learn`")
+
+
+def _plain(learned: Learned) -> dict[str, Any]:
+    """As JSON has it. Python's reads and writes NaN, and nobody else is shown this."""
+    steps = learned.step_costs
+    return {
+        "name": learned.name,
+        "service": dict(learned.service),
+        "learned_at": learned.learned_at,
+        "captures": list(learned.captures),
+        "requests": learned.requests,
+        "steps": learned.steps,
+        "step_costs": steps
+        and {"costs": _plain_costs(steps.costs), "shift": dict(steps.shift), "spread": dict(steps.spread)},
+        "request_costs": {metric: _plain_costs(each) for metric, each in learned.request_costs.items()},
+        "rest": dict(learned.rest),
+        "levels": dict(learned.levels),
+        "operators": _listed(columns(learned.operators)),
+        "claims": _listed(columns(learned.claims)),
+    }
+
+
+def _plain_costs(costs: Costs) -> dict[str, Any]:
+    return {
+        "used": list(costs.used),
+        "cost": costs.cost.tolist(),
+        "spread": costs.spread,
+        "inverse": costs.inverse.tolist(),
+        "peers": costs.peers,
+    }
+
+
+def _listed(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: column.tolist() if isinstance(column, np.ndarray) else column for name, column in table.items()}
+
+
+def _read(body: Mapping[str, Any]) -> Learned:
+    steps = body["step_costs"]
+    operators = {
+        name: body["operators"][name] if dtype is None else np.array(body["operators"][name], dtype)
+        for name, dtype in kinds(Baselines).items()
+    }
+    claims = body["claims"]
+    return Learned(
+        **{name: body[name] for name in ("name", "service", "learned_at", "captures", "requests", "steps")},
+        step_costs=steps and StepCosts(_read_costs(steps["costs"]), steps["shift"], steps["spread"]),
+        request_costs={metric: _read_costs(each) for metric, each in body["request_costs"].items()},
+        rest=body["rest"],
+        levels=body["levels"],
+        operators=Baselines(**operators),
+        claims=HealthyClaims(claims["cause"], np.array(claims["rate"], float), np.array(claims["share"], float)),
+    )
+
+
+def _read_costs(given: Mapping[str, Any]) -> Costs:
+    many = 1 + len(given["used"])
+    inverse = np.array(given["inverse"], float).reshape(many, many)
+    return Costs(given["used"], np.array(given["cost"], float), given["spread"], inverse, given["peers"])
