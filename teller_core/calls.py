@@ -293,10 +293,20 @@ def _model(model: Parser, common: Parser) -> None:
         help=f"one or more of {', '.join(READ)} (default: all)",
     )
     ablate.add_argument("--paper", action="store_true", help="also the paper's two networks, rebuilt at this size")
+    ablate.add_argument(
+        "--vocabularies",
+        type=path,
+        metavar="PACKED",
+        help="instead: what the size of the vocabulary, its guard and its rule are worth, on sheets of the lives packed there",
+    )
     ablate.add_argument("--seeds", type=count, default=1, metavar="N", help="trainings of each (default: 1)")
     for each, minutes in ((train, 36), (ablate, 9)):
         each.add_argument(
-            "--sheets", type=path, required=True, metavar="FOLDER", help="those of the training side, one file a life"
+            "--sheets",
+            type=path,
+            required=each is train,
+            metavar="FOLDER",
+            help="those of the training side, one file a life",
         )
         each.add_argument("--to", type=path, required=True, metavar="FOLDER", help="where what is trained goes")
         each.add_argument("--minutes", type=number, metavar="M", help=f"of each training at most (default: {minutes})")

@@ -6,7 +6,7 @@ somebody called the capture or its files.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,11 @@ from teller_core.judge.windows import Keyed, keyed
 from teller_core.store.store import Store
 from teller_core.tell.visible import visible
 
+if TYPE_CHECKING:
+    from teller_core.context.tpe.codings import Coding
+
+CODING = "coding of steps"
+"""The name under which a case knows its own."""
 LONGEST = 200
 """Characters of a name."""
 MOST_ROWS = 4_000_000
@@ -177,13 +182,12 @@ def _of_profile(case: Case, step: int) -> tuple[Pieces, Suspects]:
         return no_rows(Pieces), suspects
     # Compiled code: sheets of captures without a profile do without.
     from teller_core.context.sheet_pieces import pieces_of, usual_of
-    from teller_core.context.tpe.default import default
 
     usual = case.once("usual spans", lambda case: usual_of(case.assessment.baselines))
     begin = int(case.begin[step]) if case.begin[step] != UNKNOWN else int(parts[0].tree.trace.start[0]) + parts[0].shift
     took = int(case.took[step]) if case.took[step] > 0 else max(part.tree.trace.lasted for part in parts)
     kept = {part.rank: suspects.row[suspects.rank == part.rank] for part in parts}
-    pieces = pieces_of(parts, kept, usual, default(), begin=begin, took=took)
+    pieces = pieces_of(parts, kept, usual, _coding(case), begin=begin, took=took)
     return pieces, _placed(suspects, pieces)
 
 
@@ -244,14 +248,24 @@ def _put_together(case: Case, made: Sequence[_Sheet]) -> Sheets:
         numbers=np.nan_to_num(np.stack([one.numbers for one in made]), nan=np.nan, posinf=np.nan, neginf=np.nan),
         clues=np.stack([one.clues for one in made]),
         **parts,
-        vocabulary=_vocabulary() if has_tokens else "",
+        vocabulary=_coding(case).hash if has_tokens else "",
     )
 
 
-def _vocabulary() -> str:
+def coded_by(case: Case, coding: "Coding") -> Case:
+    """``case`` whose steps are made tokens of in another way than by the vocabulary that comes with the project."""
+    return replace(case, measured={**case.measured, CODING: coding})
+
+
+def _coding(case: Case) -> "Coding":
+    return case.once(CODING, lambda case: _default())
+
+
+def _default() -> "Coding":
+    from teller_core.context.tpe.codings import guarded
     from teller_core.context.tpe.default import default
 
-    return default().hash
+    return guarded(default())
 
 
 def _cleaned(part: AnyPart) -> AnyPart:

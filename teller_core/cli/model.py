@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teller_core.calls import READ, option
@@ -33,7 +34,7 @@ def _train(given: argparse.Namespace) -> int:
         Plan(seed=given.seed, unseen=given.unseen, threads=given.threads),
         **{name: value for name, value in asked.items() if value is not None},
     )
-    _show(train(_work(given, plan), given.to, _tell))
+    _show(train(_work(given, given.sheets, plan), given.to, _tell))
     return 0
 
 
@@ -42,8 +43,26 @@ def _ablate(given: argparse.Namespace) -> int:
     from teller_core.model.options import PAPER
 
     plan = replace(REDUCED, threads=given.threads, minutes=given.minutes or REDUCED.minutes)
+    if given.vocabularies is not None:
+        return _compare_vocabularies(given, plan)
+    if given.sheets is None:
+        raise InputError("model ablate", "no sheets are named", "Name their folder with --sheets")
     parts = (*(given.without or READ), *(PAPER if given.paper else ()))
-    say("\n".join(lines_of(ablate(_work(given, plan), given.to, parts, given.seeds, _tell))))
+    say("\n".join(lines_of(ablate(_work(given, given.sheets, plan), given.to, parts, given.seeds, _tell))))
+    return 0
+
+
+def _compare_vocabularies(given: argparse.Namespace, plan: "Plan") -> int:
+    from teller_core.lab.vocabularies import write_codings
+    from teller_core.model.ablating import compare, lines_of
+    from teller_core.model.judging import needed
+
+    if given.sheets is not None or given.without or given.paper:
+        raise InputError("model ablate", "it does one thing at a time", "Name --vocabularies alone")
+    needed()
+    written = write_codings(given.vocabularies, given.to / "sheets", _tell)
+    works = ((each.name, _work(given, each.folder, plan)) for each in written)
+    say("\n".join(lines_of(compare(works, given.to, given.seeds, _tell))))
     return 0
 
 
@@ -54,13 +73,13 @@ def _card(given: argparse.Namespace) -> int:
     return 0
 
 
-def _work(given: argparse.Namespace, plan: "Plan") -> "Work":
+def _work(given: argparse.Namespace, sheets: Path, plan: "Plan") -> "Work":
     from teller_core.model.judging import needed
     from teller_core.model.lives import lives_in
     from teller_core.model.training import Work
 
     needed()
-    lives, reads = lives_in(given.sheets, plan.seed, _tell)
+    lives, reads = lives_in(sheets, plan.seed, _tell)
     return Work(lives, reads, plan=plan, backbone=given.backbone)
 
 

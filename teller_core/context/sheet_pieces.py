@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from teller_core.context.tpe.of_steps import step_tokens
-from teller_core.context.tpe.vocabulary import Vocabulary
+from teller_core.context.tpe.codings import Coding
 from teller_core.data.assessment import Baselines
 from teller_core.data.linked import StepSpans
 from teller_core.data.plain_names import plain_name
@@ -36,7 +35,7 @@ def pieces_of(
     parts: Sequence[StepSpans],
     suspects: Mapping[int, Int32],
     usual: Usual,
-    vocabulary: Vocabulary,
+    coding: Coding,
     *,
     begin: int,
     took: int,
@@ -48,7 +47,7 @@ def pieces_of(
     each: list[Pieces] = []
     for spans in parts:
         if len(spans.tree):
-            tokens = step_tokens(spans, suspects.get(spans.rank, none), vocabulary)[0].tokens
+            tokens = coding.tokens(spans, suspects.get(spans.rank, none))
             each.append(_pieces(spans, tokens, usual, begin, max(took, 1)))
     if not each:
         return no_rows(Pieces)

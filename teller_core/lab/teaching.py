@@ -6,7 +6,7 @@ many others. What is drawn is decided by names of lives alone, so that it is the
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -21,8 +21,11 @@ from teller_core.lab.benchmark import episodes as cut
 from teller_core.lab.benchmark.pack import Packed, captures_of, lives
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TRAIN, Episode
 from teller_core.lab.evaluation.loading import about_of, episode_of
-from teller_core.sheets import LONGEST, request_sheets, step_sheets
+from teller_core.sheets import LONGEST, coded_by, request_sheets, step_sheets
 from teller_core.tell.visible import visible
+
+if TYPE_CHECKING:
+    from teller_core.context.tpe.codings import Coding
 
 TIERS = (1, 2, 3, 4)
 """At T0 nothing tells one request from another."""
@@ -49,9 +52,11 @@ def write_sheets(
     tiers: Sequence[int] = TIERS,
     most: int = MOST,
     side: str = TRAIN,
+    coding: "Coding | None" = None,
 ) -> list[Path]:
     """Write one file of sheets for each life of ``side`` that is packed in ``folder`` into the folder ``to``; those that are
-    there already stay. Returns all of them. Raises InputError where no life is there.
+    there already stay. ``coding``: another one of their steps than that which comes with the project. Returns all of them.
+    Raises InputError where no life is there.
     """
     found = [life for life in lives(folder) if life.about["side"] == side]
     if not found:
@@ -62,28 +67,30 @@ def write_sheets(
     paths: list[Path] = []
     for at, life in enumerate(found, 1):
         path = to / f"{life.name}.npz"
-        if not _there(path):
+        if not _there(path, coding):
             progress(f"life {at} of {len(found)}")
-            write_taught(taught_of(life, tiers=tiers, most=most), path)
+            write_taught(taught_of(life, tiers=tiers, most=most, coding=coding), path)
         paths.append(path)
     return paths
 
 
-def _there(path: Path) -> bool:
-    """Whether sheets of this program's layout stand in ``path``."""
+def _there(path: Path, coding: "Coding | None") -> bool:
+    """Whether sheets of this program's layout stand in ``path``, and of this ``coding``, where it is not the usual one."""
     if not path.exists():
         return False
     try:
-        read_taught(path)
+        found = read_taught(path).sheets.vocabulary
     except FormatError:
         return False
-    return True
+    return coding is None or found in ("", coding.hash)
 
 
-def taught_of(life: Packed, *, tiers: Sequence[int] = TIERS, most: int = MOST) -> Taught:
+def taught_of(
+    life: Packed, *, tiers: Sequence[int] = TIERS, most: int = MOST, coding: "Coding | None" = None
+) -> Taught:
     """The sheets of one life at all ``tiers``, about ``most`` together. Raises InputError for a life without an episode."""
     captures = zip(tiers, captures_of(life, tiers), strict=True)
-    drawn = [one for tier, capture in captures for one in _of_tier(life, capture, tier, most // len(tiers))]
+    drawn = [one for tier, capture in captures for one in _of_tier(life, capture, tier, most // len(tiers), coding)]
     if not drawn:
         raise InputError(f"The life {life.name}", "nothing was done in it", "Build it again")
     columns: dict[str, Any] = {}
@@ -93,16 +100,19 @@ def taught_of(life: Packed, *, tiers: Sequence[int] = TIERS, most: int = MOST) -
     return Taught(life=life.name, about=about_of(life), sheets=joined([one.sheets for one in drawn]), **columns)
 
 
-def _of_tier(life: Packed, capture: Capture, tier: int, most: int) -> Iterator[Drawn]:
+def _of_tier(life: Packed, capture: Capture, tier: int, most: int, coding: "Coding | None") -> Iterator[Drawn]:
     given = cut.episodes(life, capture, tier)
     for each in given:
         chance = np.random.default_rng(crc32(f"{life.name} {tier} {each.block} {each.strike}".encode()))
-        yield draw(each, episode_of(life, each), most // max(len(given), 1), chance)
+        yield draw(each, episode_of(life, each), most // max(len(given), 1), chance, coding)
 
 
-def draw(given: cut.Episode, episode: Episode, most: int, chance: np.random.Generator) -> Drawn:
+def draw(
+    given: cut.Episode, episode: Episode, most: int, chance: np.random.Generator, coding: "Coding | None" = None
+) -> Drawn:
     """Some of the steps and requests of one episode, about ``most`` sheets."""
     case, labels = episode.seen.case, episode.labels
+    case = case if coding is None else coded_by(case, coding)
     judged = np.array([_abnormal(cause) for cause in labels.request], np.int8)
     looked = case.profiled.astype(np.float64)
     of_requests = np.zeros(len(judged))

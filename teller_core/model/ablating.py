@@ -1,12 +1,12 @@
 """What each part of the input is worth: the same training on a reduced budget, without one part at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from statistics import fmean, stdev
 
-from teller_core.model.options import PAPER, Parts, Plan
+from teller_core.model.options import PAPER, PARTS, Parts, Plan
 from teller_core.model.training import Progress, Work, train
 
 REDUCED = Plan(updates=450, minutes=9.0, look=50)
@@ -16,7 +16,7 @@ WHOLE = "nothing"
 
 @dataclass(frozen=True)
 class Row:
-    """The scores of a training without ``part`` (WHOLE: with everything), by seed."""
+    """The scores of a training without ``part`` (WHOLE: with everything), or of what is called so, by seed."""
 
     part: str
     scores: Sequence[Mapping[str, float]]
@@ -26,11 +26,16 @@ def ablate(work: Work, to: Path, parts: Sequence[str], seeds: int, progress: Pro
     """Train with everything, then without each of ``parts``, or as the one of PAPER that stands there, with ``seeds`` seeds each,
     every one in a folder of its own below ``to``: what was ended goes on there, what was done stays.
     """
+    return compare(((part, _without(work, part)) for part in (WHOLE, *parts)), to, seeds, progress)
+
+
+def compare(works: Iterable[tuple[str, Work]], to: Path, seeds: int, progress: Progress) -> list[Row]:
+    """Train each of the ``works``, which are called, with ``seeds`` seeds each, as :func:`ablate` does."""
     rows: list[Row] = []
-    for part in (WHOLE, *parts):
+    for part, work in works:
         scores: list[Mapping[str, float]] = []
         for seed in range(seeds):
-            each = replace(_without(work, part), plan=replace(work.plan, seed=seed))
+            each = replace(work, plan=replace(work.plan, seed=seed))
 
             def told(text: str, part: str = part, seed: int = seed) -> None:
                 progress(f"{_called(part)}, seed {seed}: {text}")
@@ -47,7 +52,9 @@ def _without(work: Work, part: str) -> Work:
 
 
 def _called(part: str) -> str:
-    return f"paper {part.replace('_', ' ')}" if part in PAPER else f"without {part}"
+    if part in PAPER:
+        return f"paper {part.replace('_', ' ')}"
+    return f"without {part}" if part in (WHOLE, *PARTS) else part
 
 
 def lines_of(rows: Sequence[Row]) -> list[str]:

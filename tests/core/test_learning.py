@@ -75,7 +75,7 @@ def test_what_was_learned_is_read_back_as_it_was(store: Store) -> None:
     given = taught(recorded(Trouble("gc", 800, 1300, 80, 5)))
     store.keep_learned(given)
     found = store.learned(given.name)
-    assert plain(found) == plain(given) and found.claims.cause == ["host.gc_pause"]
+    assert plain(found) == plain(given) and "host.gc_pause" in found.claims.cause
 
 
 def plain(learned: Learned) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_a_capture_that_is_not_healthy_is_refused_with_its_requests(store: Store
 
 def test_a_capture_that_is_too_small_is_refused_with_what_it_takes(store: Store) -> None:
     keep(store, "0a", recorded(asks=ASKS[:30]))
-    with pytest.raises(InputError, match="30 of the requests .* and it takes 40"):
+    with pytest.raises(InputError, match=r"30 of the requests .* and it takes 40"):
         learn(store, ["0a"])
     keep(store, "0b", recorded(asks=ASKS[30:]))
     assert learn(store, ["0a", "0b"]).learned[0].requests == 60
@@ -178,7 +178,9 @@ def test_a_capture_that_is_too_small_is_refused_with_what_it_takes(store: Store)
 def test_services_are_kept_apart(store: Store) -> None:
     keep(store, "0a", recorded())
     keep(store, "0b", recorded(model="large"))
-    with pytest.raises(InputError, match="the captures are of 2 services: vllm 0.32.0, tiny.*; vllm 0.32.0, large"):
+    with pytest.raises(
+        InputError, match=r"the captures are of 2 services: vllm 0\.32\.0, tiny.*; vllm 0\.32\.0, large"
+    ):
         learn(store, ["0a", "0b"], name="monday")
     assert [one.name for one in learn(store, ["0a", "0b"]).learned] == [CALLED, "vllm-0.32.0-large"]
     with pytest.raises(InputError, match="there is one of another service, whose model is not the same"):

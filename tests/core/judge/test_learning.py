@@ -25,7 +25,7 @@ from teller_core.judge.prepare import prepare
 from tests.core.judge.service import Work, service
 from tests.core.judge.serving import BASE, MS, OUTPUT, PROMPT, TURN, ZERO, Ask, Trouble, serve
 
-ASKS = [Ask(at * 45, prompt=30 + 13 * (at % 7), output=30 + 5 * (at % 5)) for at in range(60)]
+ASKS = [Ask(at * 90, prompt=30 + 13 * (at % 7), output=30 + 5 * (at % 5)) for at in range(60)]
 ALWAYS = 1e9
 NOW = "2026-11-30T12:00:00+00:00"
 
