@@ -15,7 +15,7 @@ from teller_core.data.service import short_name, told, unlike
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
 from teller_core.judge.learned import held_against
-from teller_core.judge.learning import LEAST_REQUESTS, SICK, Healthy, claims_on, learned_from, with_claims
+from teller_core.judge.learning import LEAST_REQUESTS, SICK, Claimed, Healthy, claims_on, learned_from, with_claims
 from teller_core.judge.prepare import prepare
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
@@ -143,7 +143,7 @@ def _learned(
         progress("learn", done, 2 * len(ids))
         several.append(_on_its_own(store, each))
     plain = learned_from(several, name, service, at)
-    claims: list[tuple[dict[str, list[float]], int]] = []
+    claims: list[Claimed] = []
     for done, one in enumerate(several, len(ids)):
         progress("learn", done, 2 * len(ids))
         whole = _with_trees(store, one.capture)

@@ -15,7 +15,7 @@ import numpy as np
 from teller_core.data.assessment import Baselines
 from teller_core.data.capture import GRAPH_CAPTURE, Capture
 from teller_core.data.long_columns import PIECE, Column, kept, let_go, taken
-from teller_core.data.table import Float64, Int32, Int64
+from teller_core.data.table import Float64, Int32, Int64, Mask
 from teller_core.data.tree import Tree
 from teller_core.judge.classes import SLACK, Classes, capped
 from teller_core.judge.grouping import Groups, RankSpans, Runs, join, rank_spans, slimmed
@@ -42,7 +42,8 @@ class Spans:
 
     A row each: ``step`` int32 (-1 none), ``own`` int64 ns, ``group`` int32: its place in a class of steps; ``baseline`` int32
     into Baselines; ``normal`` float32: log ns expected; ``residual`` float32: robust standard deviations above it, NaN where
-    too few spans tell. ``order`` int32: rows by group and row; ``runs``: their calls a step; ``calls`` float64 a group.
+    too few spans tell. ``order`` int32: rows by group and row; ``runs``: their calls a step; ``calls`` float64 and ``known`` bool a
+    group: what is normal for it was learned elsewhere.
     """
 
     rank: int
@@ -56,6 +57,7 @@ class Spans:
     normal: Float32
     residual: Float32
     calls: Float64
+    known: Mask
 
 
 PER_ROW = ("step", "own", "group", "order", "baseline", "normal", "residual")
@@ -103,8 +105,10 @@ def learn(capture: Capture, classes: Classes, known: Baselines | None = None) ->
     let_go(*groups.of, *(column for spans in ranks for column in (spans.value, spans.step)))
     bent = [bend(of, spans.step, trend, classes) for of, spans in zip(groups.of, ranks, strict=True)]
     parts = _capped(_parts(ranks, groups, [sure for sure, _ in bent], trend), groups, trend, classes)
-    parts = parts if known is None else _replaced(parts, groups, trend, classes, known)
-    beside = [_beside(ranks[i], groups, parts, i, bent[i]) for i in range(len(ranks))]
+    elsewhere = np.zeros(len(groups), dtype=np.bool_)
+    if known is not None:
+        parts = _replaced(parts, groups, trend, classes, known, elsewhere)
+    beside = [replace(_beside(ranks[i], groups, parts, i, bent[i]), known=elsewhere) for i in range(len(ranks))]
     return _table(parts, groups, classes, trend), beside
 
 
@@ -158,8 +162,12 @@ def _capped(parts: _Parts, groups: Groups, trend: Trend, classes: Classes) -> _P
     return replace(parts, median=median, spread=spread)
 
 
-def _replaced(parts: _Parts, groups: Groups, trend: Trend, classes: Classes, known: Baselines) -> _Parts:
-    """``parts`` with the middle and the width that are ``known`` of them, at the tokens of this capture's steps."""
+def _replaced(
+    parts: _Parts, groups: Groups, trend: Trend, classes: Classes, known: Baselines, elsewhere: Mask
+) -> _Parts:
+    """``parts`` with the middle and the width that are ``known`` of them, at the tokens of this capture's steps. Marks in
+    ``elsewhere``, bool a group, those that have them.
+    """
     row = {key: at for at, key in enumerate(zip(known.name, known.place, known.phase, strict=True))}
     mine = [groups.places[int(g)] for g in parts.group.tolist()]
     at = np.array(
@@ -176,6 +184,7 @@ def _replaced(parts: _Parts, groups: Groups, trend: Trend, classes: Classes, kno
     median, spread, count = parts.median.copy(), parts.spread.copy(), parts.count.copy()
     median[here] = np.log(np.maximum(known.median[there], 1)) + np.nan_to_num(moved)
     spread[here], count[here] = known.spread[there], known.count[there]
+    elsewhere[parts.group[here[parts.nth[here] < 0]]] = True
     return replace(parts, median=median, spread=spread, count=count)
 
 
@@ -239,6 +248,7 @@ def _beside(spans: RankSpans, groups: Groups, parts: _Parts, index: int, bent: t
         normal=kept(normal),
         residual=kept(residual),
         calls=groups.calls,
+        known=np.zeros(len(groups), dtype=np.bool_),
     )
 
 

@@ -20,7 +20,7 @@ from teller_core.judge.claims import claimed, heard
 from teller_core.judge.expectations import over, step_model, took, watched
 from teller_core.judge.front import front_levels
 from teller_core.judge.learned import costs_of, step_costs_of
-from teller_core.judge.levels import TURNAROUND, counter_level
+from teller_core.judge.levels import SLOW_LEVEL, TURNAROUND, counter_level
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import ask
 from teller_core.judge.request_load import METRICS, measured, request_costs, rest_of, work_known
@@ -38,6 +38,8 @@ MOST_JUDGED = 2_000
 """Requests of a capture of which it is asked what rules claim: more would say the same."""
 MOST_PLACES = 20_000
 """Places of operators that are kept, those first that take most time."""
+MOSTLY = 0.95
+"""Of the requests of which all is well so many are not called slow."""
 RARE = 0.99
 """Of the requests of which all is well: as much as a cause costs so many of them, it costs for no reason to be told."""
 
@@ -78,9 +80,20 @@ def levels_of(case: Case) -> dict[str, float]:
     return between | counters | thread_levels(case) | front_levels(case)
 
 
-def claims_on(case: Case) -> tuple[dict[str, list[float]], int]:
-    """By cause the shares of their time that it is claimed to have cost requests, and of how many requests that was asked."""
+class Claimed(NamedTuple):
+    """Of the requests that were ``asked`` about: by cause the shares of their time that it is claimed to have cost them; and how
+    many times what is predicted each took, where that is known.
+    """
+
+    shares: Mapping[str, Sequence[float]]
+    asked: int
+    ratios: Sequence[float] = ()
+
+
+def claims_on(case: Case) -> Claimed:
+    """What rules claim of the requests of a capture."""
     found: dict[str, list[float]] = {}
+    ratios: list[float] = []
     asked = 0
     many = len(case.capture.requests.number)
     for request in np.unique(np.linspace(0, many - 1, min(many, MOST_JUDGED)).astype(np.int64)).tolist():
@@ -88,22 +101,28 @@ def claims_on(case: Case) -> tuple[dict[str, list[float]], int]:
         if not view.span:
             continue
         asked += 1
+        ratios += [answers.worst] if np.isfinite(answers.worst) else []
         for clue in claimed(view, answers, heard(view)):
             found.setdefault(clue.cause, []).append(clue.ns / view.span)
-    return found, asked
+    return Claimed(found, asked, ratios)
 
 
-def with_claims(learned: Learned, several: Sequence[tuple[Mapping[str, Sequence[float]], int]]) -> Learned:
-    """``learned`` with what is claimed of requests of which all is well: :func:`claims_on` of each capture."""
-    asked = max(sum(many for _, many in several), 1)
+def with_claims(learned: Learned, several: Sequence[Claimed]) -> Learned:
+    """``learned`` with what is claimed of requests of which all is well: :func:`claims_on` of each capture; and from when on one is
+    slow.
+    """
+    asked = max(sum(each.asked for each in several), 1)
+    ratios = np.array([ratio for each in several for ratio in each.ratios])
+    slow = {SLOW_LEVEL: float(np.quantile(ratios, MOSTLY, method="higher"))} if len(ratios) >= LEAST_REQUESTS else {}
     shares: dict[str, list[float]] = {}
-    for found, _ in several:
-        for key, each in found.items():
+    for found in several:
+        for key, each in found.shares.items():
             shares.setdefault(key, []).extend(each)
     names = sorted(shares)
     costs = [np.append(np.array(shares[key]), np.zeros(asked - len(shares[key]))) for key in names]
     return replace(
         learned,
+        levels={**learned.levels, **slow},
         claims=HealthyClaims(
             names,
             np.array([len(shares[key]) / asked for key in names], np.float64),

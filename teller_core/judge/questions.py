@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from teller_core.data.report import Metric
 from teller_core.data.table import UNKNOWN
+from teller_core.judge.levels import SLOW_LEVEL, level
 from teller_core.judge.prepare import Case
 
 SLOW = 1.25
@@ -22,6 +23,8 @@ class Answers(NamedTuple):
     over_work: float | None
     over_load: float | None
     why: dict[str, str]
+    least: float = SLOW
+    """The ratio from which on it is slow."""
 
     @property
     def worst(self) -> float:
@@ -33,7 +36,7 @@ class Answers(NamedTuple):
     def slow(self) -> bool:
         """Whether any of the three says so by an amount that matters."""
         limit = self.over_slo is not None and self.over_slo > 1
-        return limit or any(ratio is not None and ratio >= SLOW for ratio in (self.over_work, self.over_load))
+        return limit or any(ratio is not None and ratio >= self.least for ratio in (self.over_work, self.over_load))
 
 
 def ask(case: Case, request: int, metric: Metric, slo_ns: int | None) -> Answers:
@@ -53,7 +56,8 @@ def ask(case: Case, request: int, metric: Metric, slo_ns: int | None) -> Answers
         why["over_work"] = "too few requests of known work to say what this one should have taken"
     if load == UNKNOWN:
         why["over_load"] = "what ran beside it is not known well enough"
-    return Answers(value, work, load, _ratio(value, slo_ns), _ratio(value, work), _ratio(value, load), why)
+    least = max(SLOW, level(case.assessment, SLOW_LEVEL, SLOW))
+    return Answers(value, work, load, _ratio(value, slo_ns), _ratio(value, work), _ratio(value, load), why, least)
 
 
 def _ratio(value: int, other: int | None) -> float | None:

@@ -77,7 +77,9 @@ def _more(scene: Scene, calls: Int64, usual: Float64) -> Mask:
 
 
 def _surprise(scene: Scene, own: Float64, normal: Float64, found: Int64) -> Float64:
-    """Each found total against all totals of its place: the log of what it took over what it should have taken."""
+    """Each found total against all totals of its place: the log of what it took over what it should have taken. Where that was
+    learned elsewhere, the middle of these totals is no longer than it: all of them may be slow.
+    """
     runs = scene.spans.runs
     groups, index = np.unique(runs.group[found], return_inverse=True)
     mine = np.flatnonzero(np.isin(runs.group, groups) & (runs.step >= 0))
@@ -85,6 +87,7 @@ def _surprise(scene: Scene, own: Float64, normal: Float64, found: Int64) -> Floa
     shift = float(ratio.min())
     place = np.searchsorted(groups, runs.group[mine])
     middle, spread, count = medians(place, (ratio - shift).astype(np.float32), len(groups))
+    middle = np.where(scene.spans.known[groups], np.minimum(middle, -shift), middle)
     mine_ratio = np.log(np.maximum(own[found], 1.0) / np.maximum(normal[found], 1.0)) - shift
     z = (mine_ratio - middle[index]) / np.maximum(spread[index], LEAST_SPREAD)
     return np.where(count[index] >= MIN_SPANS, z, np.nan)

@@ -20,8 +20,9 @@ from teller_core.judge.baseline import learn
 from teller_core.judge.classes import classify
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.judge.learned import held_against
-from teller_core.judge.learning import Healthy, claims_on, learned_from, levels_of, pooled, with_claims
+from teller_core.judge.learning import Claimed, Healthy, claims_on, learned_from, levels_of, pooled, with_claims
 from teller_core.judge.prepare import prepare
+from teller_core.judge.questions import ask
 from tests.core.judge.service import Work, service
 from tests.core.judge.serving import BASE, MS, OUTPUT, PROMPT, TURN, ZERO, Ask, Trouble, serve
 
@@ -140,12 +141,22 @@ def test_what_healthy_requests_lose_now_and_then_is_learned_with_how_many_lose_i
 )
 def test_the_cost_that_is_asked_is_that_of_99_in_100_requests(shares: list[float], others: int) -> None:
     bare = _EMPTY
-    claims = with_claims(bare, [({"host.gc_pause": shares} if shares else {}, len(shares) + others)]).claims
+    claims = with_claims(bare, [Claimed({"host.gc_pause": shares} if shares else {}, len(shares) + others)]).claims
     rate, share = claims.of("host.gc_pause")
     asked = len(shares) + others
     assert rate == pytest.approx(len(shares) / asked)
     above = sum(each > share for each in shares)
     assert above <= 0.01 * asked and (share == 0 or share in shares)
+
+
+def test_who_is_slow_is_told_by_how_much_longer_healthy_requests_take() -> None:
+    ratios = [1.0] * 38 + [1.6, 3.0]
+    told = with_claims(_EMPTY, [Claimed({}, 40, ratios[:20]), Claimed({}, 40, ratios[20:])])
+    assert told.levels["slow"] == 1.6
+    assert "slow" not in with_claims(_EMPTY, [Claimed({}, 40, ratios[:39])]).levels
+    capture = recorded()
+    asked = [ask(prepare(capture, assess(capture, each)), 3, "e2e", None).least for each in (None, told)]
+    assert asked == [1.25, 1.6]
 
 
 def test_a_level_that_nobody_learned_is_the_captures_own(learned: Learned) -> None:
