@@ -42,8 +42,8 @@ class Spans:
 
     A row each: ``step`` int32 (-1 none), ``own`` int64 ns, ``group`` int32: its place in a class of steps; ``baseline`` int32
     into Baselines; ``normal`` float32: log ns expected; ``residual`` float32: robust standard deviations above it, NaN where
-    too few spans tell. ``order`` int32: rows by group and row; ``runs``: their calls a step; ``calls`` float64 and ``known`` bool a
-    group: what is normal for it was learned elsewhere.
+    too few spans tell. ``order`` int32: rows by group and row; ``runs``: their calls a step; ``calls`` float64 a group; ``known``
+    bool a group: what is normal for it was learned elsewhere.
     """
 
     rank: int
@@ -107,7 +107,7 @@ def learn(capture: Capture, classes: Classes, known: Baselines | None = None) ->
     parts = _capped(_parts(ranks, groups, [sure for sure, _ in bent], trend), groups, trend, classes)
     elsewhere = np.zeros(len(groups), dtype=np.bool_)
     if known is not None:
-        parts = _replaced(parts, groups, trend, classes, known, elsewhere)
+        parts = _replaced(parts, groups, trend, classes, known=known, elsewhere=elsewhere)
     beside = [replace(_beside(ranks[i], groups, parts, i, bent[i]), known=elsewhere) for i in range(len(ranks))]
     return _table(parts, groups, classes, trend), beside
 
@@ -163,7 +163,7 @@ def _capped(parts: _Parts, groups: Groups, trend: Trend, classes: Classes) -> _P
 
 
 def _replaced(
-    parts: _Parts, groups: Groups, trend: Trend, classes: Classes, known: Baselines, elsewhere: Mask
+    parts: _Parts, groups: Groups, trend: Trend, classes: Classes, *, known: Baselines, elsewhere: Mask
 ) -> _Parts:
     """``parts`` with the middle and the width that are ``known`` of them, at the tokens of this capture's steps. Marks in
     ``elsewhere``, bool a group, those that have them.

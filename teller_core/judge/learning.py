@@ -108,8 +108,8 @@ def claims_on(case: Case) -> Claimed:
 
 
 def with_claims(learned: Learned, several: Sequence[Claimed]) -> Learned:
-    """``learned`` with what is claimed of requests of which all is well: :func:`claims_on` of each capture; and from when on one is
-    slow.
+    """``learned`` with what is claimed of requests of which all is well, and from when on one is slow: :func:`claims_on` of each
+    capture.
     """
     asked = max(sum(each.asked for each in several), 1)
     ratios = np.array([ratio for each in several for ratio in each.ratios])
