@@ -1,7 +1,7 @@
 """What people teach: which of their captures are of a service in health, and what that says is usual for it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from teller_core.baselines import stored_service
 from teller_core.data.capture import Capture
 from teller_core.data.learned import FORMAT, Learned
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
-from teller_core.data.service import short_name, told, unlike
+from teller_core.data.service import short_name, told, unlike, vouched
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
 from teller_core.judge.learned import held_against
@@ -82,17 +82,21 @@ def _check_name(name: str | None) -> None:
 
 
 def _by_service(store: Store, ids: Sequence[str]) -> list[tuple[dict[str, str], list[str]]]:
-    """The captures of each service. A fact that one of them did not record may be known from another."""
+    """The captures of each service: two are of one where they recorded that, or recorded the same of it."""
     groups: list[tuple[dict[str, str], list[str]]] = []
     for each in ids:
         service = stored_service(store, each)
-        mine = next((group for group in groups if not unlike(group[0], service)), None)
+        mine = next((group for group in groups if _same(group[0], service)), None)
         if mine is None:
             groups.append((service, [each]))
         else:
             mine[0].update(service)
             mine[1].append(each)
     return groups
+
+
+def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return one == other or (vouched(one, other) and not unlike(one, other))
 
 
 def _check_enough(store: Store, ids: Sequence[str]) -> None:

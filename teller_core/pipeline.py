@@ -4,7 +4,7 @@
     nest      trace -> call-chain tree, by whichever process read the trace     rebuild
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
     assess    capture -> baselines, residuals, candidates                       judge
-    hold      these + what was learned of the service -> these against that     judge
+    hold      capture + what was learned of its service -> the same             judge
     look      capture -> ranks that did not come, calls that do not fit         judge
     diagnose  capture + numbers + request -> verdict with evidence and savings  judge, context
     explain   verdict -> words, every name and number from its evidence         tell
@@ -79,10 +79,10 @@ def _assess(capture: Capture) -> Assessment:
     return assess(capture)
 
 
-def _hold(capture: Capture, assessment: Assessment, learned: Learned) -> Assessment:
-    from teller_core.judge.learned import held_against
+def _hold(capture: Capture, learned: Learned) -> Assessment:
+    from teller_core.judge.assess import assess
 
-    return held_against(capture, assessment, learned)
+    return assess(capture, learned)
 
 
 def _look(capture: Capture) -> list[Finding]:
@@ -106,7 +106,7 @@ class Stages:
     nest: Nest = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
     assess: Callable[[Capture], Assessment] = _assess
-    hold: Callable[[Capture, Assessment, Learned], Assessment] = _hold
+    hold: Callable[[Capture, Learned], Assessment] = _hold
     look: Callable[[Capture], list[Finding]] = _look
     diagnose: Callable[[Capture, Assessment], Iterable[WhyReport]] = _diagnose
     explain: Callable[[WhyReport], WhyReport] = explain
@@ -157,9 +157,8 @@ def import_group(
     progress("rebuild", 0, 0)
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
-    assessment = stages.assess(capture)
-    if (learned := usual_for(store, capture_service(capture))) is not None:
-        assessment = stages.hold(capture, assessment, learned)
+    learned = usual_for(store, capture_service(capture))
+    assessment = stages.assess(capture) if learned is None else stages.hold(capture, learned)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     report = capture_report(capture, already_known=False, imported_at=now, findings=stages.look(capture))
     if store.save(capture, assessment, _answered(capture, assessment, stages, progress), report):

@@ -30,6 +30,10 @@ def _one(one: LearnedReport, style: Style) -> list[str]:
         style,
         "  ",
     )
+    if "model" not in one.service:
+        lines += wrap(
+            f"its model was not recorded: used where it is named, by teller why 42 --against {one.name}", style, "  "
+        )
     for claim in one.claims[:MOST_CLAIMS]:
         asked = f"; told only where it costs more than {claim.costs:.1%} of the time" if claim.costs else ""
         lines += wrap(f"{claim.cause}: claimed of {claim.rate:.1%} of healthy requests{asked}", style, "  - ")

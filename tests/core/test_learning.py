@@ -175,6 +175,15 @@ def test_a_capture_that_is_too_small_is_refused_with_what_it_takes(store: Store)
     assert learn(store, ["0a", "0b"]).learned[0].requests == 60
 
 
+def test_captures_of_which_the_model_is_not_known_are_no_others(store: Store) -> None:
+    keep(store, "0a", serve_without_lines())
+    keep(store, "0b", recorded())
+    keep(store, "0c", serve_without_lines())
+    report = learn(store, ["0a", "0b", "0c"])
+    assert [(one.name, one.requests) for one in report.learned] == [("vllm", 120), (CALLED, 60)]
+    assert "teller why 42 --against vllm" in page(report, Style(200)).split(CALLED)[0]
+
+
 def test_services_are_kept_apart(store: Store) -> None:
     keep(store, "0a", recorded())
     keep(store, "0b", recorded(model="large"))
