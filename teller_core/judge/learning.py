@@ -25,6 +25,7 @@ from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import ask
 from teller_core.judge.request_load import METRICS, measured, request_costs, rest_of, work_known
 from teller_core.judge.robust import NORMAL_MAD, weighted
+from teller_core.judge.rules_scheduler import cache_levels
 from teller_core.judge.scene import scene
 from teller_core.judge.step_threads import thread_levels
 
@@ -77,7 +78,7 @@ def levels_of(case: Case) -> dict[str, float]:
     gaps = [float(engine.turnaround) for engine in case.engines.values() if len(engine.step) > 1]
     counters = {counter_level(name): one.calm for name, one in case.counters.items()}
     between = {TURNAROUND: float(np.median(gaps))} if gaps else {}
-    return between | counters | thread_levels(case) | front_levels(case)
+    return between | counters | thread_levels(case) | front_levels(case) | cache_levels(case)
 
 
 class Claimed(NamedTuple):

@@ -5,6 +5,7 @@
 - ``thread ROLE WHAT``: the same of the threads that run steps or decide on them: waited, asleep, ran, queue
 - ``front WAY``: ns that a zone outside the engine takes of most requests
 - ``prompt``: tokens of the median prompt, at which ``front in`` holds
+- ``cached``, ``cached share``: tokens of the median prompt that the prefix cache holds, and the share of it
 - ``slow``: how many times what its work or its load predicts 19 in 20 requests take at most of which all is well
 """
 
@@ -13,6 +14,7 @@ from teller_core.data.assessment import Assessment
 TURNAROUND = "turnaround"
 PROMPT = "prompt"
 SLOW_LEVEL = "slow"
+CACHED, CACHED_SHARE = "cached", "cached share"
 
 
 def level(assessment: Assessment, name: str, own: float) -> float:

@@ -9,6 +9,7 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.beside import BESIDE, Arrivals, arrivals
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
 from teller_core.judge.intervals import overlap, overlaps, span
+from teller_core.judge.levels import CACHED, CACHED_SHARE, level
 from teller_core.judge.prepare import Case
 from teller_core.judge.scene import Scene, over_work
 from teller_core.judge.shortage import crowded
@@ -231,9 +232,9 @@ def _alike(scene: Scene, missed: int) -> bool:
 
 
 def _cached(case: Case) -> int:
-    """Tokens of a prompt that were found in the cache: the median of the requests of which it is known."""
+    """Tokens of a prompt that were found in the cache: the median of the requests of which it is known, or learned elsewhere."""
     cached = case.capture.requests.cached_tokens
-    return int(np.quantile(cached[cached >= 0], 0.5, method="lower"))
+    return int(level(case.assessment, CACHED, float(np.quantile(cached[cached >= 0], 0.5, method="lower"))))
 
 
 def _block(case: Case) -> int:
@@ -283,10 +284,19 @@ def _told_cached(case: Case) -> Arrivals:
 
 
 def _cached_share(case: Case) -> float:
-    """The median share of a prompt that was found in the cache, of requests of which it is known (at least one)."""
+    """The median share of a prompt that was found in the cache, of requests of which it is known (at least one), or learned."""
     table = case.capture.requests
     known = (table.cached_tokens >= 0) & (table.prompt_tokens > 0)
-    return float(np.median(table.cached_tokens[known] / table.prompt_tokens[known]))
+    own = float(np.median(table.cached_tokens[known] / table.prompt_tokens[known]))
+    return level(case.assessment, CACHED_SHARE, own)
+
+
+def cache_levels(case: Case) -> dict[str, float]:
+    """What prompts find in the cache here, by name (see :mod:`levels`)."""
+    table = case.capture.requests
+    if not ((table.cached_tokens >= 0) & (table.prompt_tokens > 0)).any():
+        return {}
+    return {CACHED: float(_cached(case)), CACHED_SHARE: _cached_share(case)}
 
 
 def _usual_prompt(case: Case) -> float:
