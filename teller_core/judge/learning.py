@@ -39,8 +39,8 @@ MOST_JUDGED = 2_000
 """Requests of a capture of which it is asked what rules claim: more would say the same."""
 MOST_PLACES = 20_000
 """Places of operators that are kept, those first that take most time."""
-MOSTLY = 0.95
-"""Of the requests of which all is well so many are not called slow."""
+MOSTLY = 0.9
+"""Of the requests of which all is well so many are not called slow: no more than that need be well."""
 RARE = 0.99
 """Of the requests of which all is well: as much as a cause costs so many of them, it costs for no reason to be told."""
 

@@ -6,7 +6,7 @@
 - ``front WAY``: ns that a zone outside the engine takes of most requests
 - ``prompt``: tokens of the median prompt, at which ``front in`` holds
 - ``cached``, ``cached share``: tokens of the median prompt that the prefix cache holds, and the share of it
-- ``slow``: how many times what its work or its load predicts 19 in 20 requests take at most of which all is well
+- ``slow``: how many times what its work or its load predicts 9 in 10 requests take at most of which all is well
 """
 
 from teller_core.data.assessment import Assessment

@@ -150,7 +150,7 @@ def test_the_cost_that_is_asked_is_that_of_99_in_100_requests(shares: list[float
 
 
 def test_who_is_slow_is_told_by_how_much_longer_healthy_requests_take() -> None:
-    ratios = [1.0] * 38 + [1.6, 3.0]
+    ratios = [1.0] * 35 + [1.6] * 4 + [3.0]
     told = with_claims(_EMPTY, [Claimed({}, 40, ratios[:20]), Claimed({}, 40, ratios[20:])])
     assert told.levels["slow"] == 1.6
     assert "slow" not in with_claims(_EMPTY, [Claimed({}, 40, ratios[:39])]).levels
