@@ -30,7 +30,7 @@ from tests.core.judge.serving import Trouble
 from tests.core.judge.test_learning import ALWAYS, ASKS, recorded, taught
 
 ROOT = Path(__file__).parents[2]
-SLOW = Trouble("starved", 0, ALWAYS, 9)
+SLOW = Trouble("starved", 0, ALWAYS, 6)
 CALLED = "vllm-0.32.0-tiny"
 
 
@@ -72,7 +72,7 @@ def test_what_was_learned_is_kept_listed_and_told(store: Store) -> None:
 
 
 def test_what_was_learned_is_read_back_as_it_was(store: Store) -> None:
-    given = taught(recorded(Trouble("gc", 800, 1300, 80, 5)))
+    given = taught(recorded(Trouble("gc", 400, 2000, 80, 5)))
     store.keep_learned(given)
     found = store.learned(given.name)
     assert plain(found) == plain(given) and "host.gc_pause" in found.claims.cause
@@ -164,7 +164,8 @@ def test_a_capture_that_is_not_healthy_is_refused_with_its_requests(store: Store
     with pytest.raises(InputError, match=rf"does not look healthy: {len(struck)} of its 60 .*host.gc_pause.*{shown}"):
         learn(store, ["0a"])
     assert learned(store).learned == []
-    assert learn(store, ["0a"], healthy=True).learned[0].claims[0].cause == "host.gc_pause"
+    claims = learn(store, ["0a"], healthy=True).learned[0].claims
+    assert "host.gc_pause" in [claim.cause for claim in claims]
 
 
 def test_a_capture_that_is_too_small_is_refused_with_what_it_takes(store: Store) -> None:

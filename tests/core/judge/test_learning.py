@@ -91,7 +91,7 @@ def test_a_healthy_request_held_against_a_baseline_is_normal_and_says_whose(lear
 
 
 def test_a_service_that_is_slow_all_the_time_is_slow_to_whom_learned_what_is_usual(learned: Learned) -> None:
-    capture = recorded(Trouble("starved", 0, ALWAYS, 9))
+    capture = recorded(Trouble("starved", 0, ALWAYS, 6))
     alone, held = answers(capture, assess(capture)), answers(capture, assess(capture, learned))
     assert not any(report.findings for report in alone)
     assert all((report.over_work or 0) > 1.5 for report in held)
@@ -113,7 +113,7 @@ def test_without_trees_numbers_are_held_against_the_same(learned: Learned) -> No
 @pytest.mark.parametrize(("share", "claimed"), [(0.9, False), (0.0, True)])
 def test_a_cause_must_cost_more_than_it_costs_healthy_requests(learned: Learned, share: float, claimed: bool) -> None:
     claims = HealthyClaims(["host.gc_pause"], np.array([0.25]), np.array([share]))
-    capture = recorded(Trouble("gc", 800, 1300, 80, 5))
+    capture = recorded(Trouble("gc", 400, 2000, 80, 5))
     before = answers(capture, assess(capture, learned))
     after = answers(capture, assess(capture, replace(learned, claims=claims)))
     struck = [at for at, report in enumerate(before) if report.findings and report.findings[0].cause == "host.gc_pause"]
@@ -126,11 +126,11 @@ def test_a_cause_must_cost_more_than_it_costs_healthy_requests(learned: Learned,
 
 
 def test_what_healthy_requests_lose_now_and_then_is_learned_with_how_many_lose_it() -> None:
-    found = taught(recorded(Trouble("gc", 800, 1300, 80, 5)))
+    found = taught(recorded(Trouble("gc", 400, 2000, 80, 5)))
     rate, share = found.claims.of("host.gc_pause")
     assert 0.1 < rate < 0.6 and 0.05 < share < 1
     assert found.claims.of("host.io_stall") == (0.0, 0.0)
-    capture = recorded(Trouble("gc", 800, 1300, 80, 5), asks=ASKS[:50])
+    capture = recorded(Trouble("gc", 400, 2000, 80, 5), asks=ASKS[:50])
     named = [finding.cause for report in answers(capture, assess(capture, found)) for finding in report.findings]
     assert named.count("host.gc_pause") <= 2
 
@@ -160,7 +160,7 @@ def test_who_is_slow_is_told_by_how_much_longer_healthy_requests_take() -> None:
 
 
 def test_a_level_that_nobody_learned_is_the_captures_own(learned: Learned) -> None:
-    capture = recorded(Trouble("starved", 0, ALWAYS, 9))
+    capture = recorded(Trouble("starved", 0, ALWAYS, 6))
     own = prepare(capture, assess(capture)).counters
     held = prepare(capture, assess(capture, replace(learned, levels={"counter run_ns": 7.0}))).counters
     assert held["run_ns"].calm == 7.0 and held["run_queue_wait_ns"].calm == own["run_queue_wait_ns"].calm
