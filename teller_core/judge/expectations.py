@@ -101,16 +101,16 @@ def expect_steps(capture: Capture, known: StepModel | None = None) -> tuple[Step
     raw = costs.predict(features)
     expected = raw * np.exp([model.shift.get(p, 0.0) for p in phase.tolist()])
     scale = np.array([model.spread.get(p, costs.spread) for p in phase.tolist()]) / costs.spread
-    known = complete & (taken != UNKNOWN)
-    observed = np.where(known, taken, 1).astype(np.float64)
-    residual = np.where(known, surprise(observed, expected, costs.width(features) * scale), np.nan)
+    judged = complete & (taken != UNKNOWN)
+    observed = np.where(judged, taken, 1).astype(np.float64)
+    residual = np.where(judged, surprise(observed, expected, costs.width(features) * scale), np.nan)
     whole = np.where(complete, np.round(np.nan_to_num(expected)), 0).astype(np.int64)
     return (
         StepExpectations(
             took=taken,
             expected=np.where(complete, whole, UNKNOWN),
             residual=residual,
-            excess=np.where(known, taken - whole, UNKNOWN),
+            excess=np.where(judged, taken - whole, UNKNOWN),
         ),
         model,
     )
@@ -131,8 +131,8 @@ def step_model(steps: Steps, taken: Int64, usable: Mask) -> StepModel | None:
 
 def _covers(model: StepModel, steps: Steps) -> bool:
     """Whether most steps know the work that ``model`` asks for."""
-    complete = ~np.isnan(_columns(steps, model.used)).any(axis=1)
-    return bool(len(complete)) and float(complete.mean()) >= COVERED
+    unknown = np.isnan(_columns(steps, model.used)).sum(axis=1) > 0
+    return len(steps.engine) > 0 and float(np.mean(unknown)) <= 1 - COVERED
 
 
 def _by_phase(costs: Fit, used: Sequence[str], residual: Float64, phase: npt.NDArray[np.object_]) -> StepModel:

@@ -99,7 +99,7 @@ def _listed(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(body: Mapping[str, Any]) -> Learned:
     steps = body["step_costs"]
-    operators = {
+    operators: dict[str, Any] = {
         name: body["operators"][name] if dtype is None else np.array(body["operators"][name], dtype)
         for name, dtype in kinds(Baselines).items()
     }
