@@ -15,7 +15,16 @@ from teller_core.data.service import short_name, told, unlike, vouched
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
 from teller_core.judge.learned import held_against
-from teller_core.judge.learning import LEAST_REQUESTS, SICK, Claimed, Healthy, claims_on, learned_from, with_claims
+from teller_core.judge.learning import (
+    LEAST_REQUESTS,
+    SICK,
+    Claimed,
+    Healthy,
+    claims_on,
+    folds,
+    learned_from,
+    with_claims,
+)
 from teller_core.judge.prepare import prepare
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
@@ -148,10 +157,11 @@ def _learned(
         several.append(_on_its_own(store, each))
     plain = learned_from(several, name, service, at)
     claims: list[Claimed] = []
-    for done, one in enumerate(several, len(ids)):
-        progress("learn", done, 2 * len(ids))
+    for number, one in enumerate(several):
+        progress("learn", len(ids) + number, 2 * len(ids))
         whole = _with_trees(store, one.capture)
-        claims.append(claims_on(prepare(whole, held_against(whole, one.numbers, plain))))
+        for taught, mine in folds(several, number, plain):
+            claims.append(claims_on(prepare(whole, held_against(whole, one.numbers, taught)), mine))
     return with_claims(plain, claims)
 
 

