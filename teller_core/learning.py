@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 
 from teller_core.baselines import stored_service
-from teller_core.data.capture import Capture
 from teller_core.data.learned import FORMAT, Learned
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
 from teller_core.data.service import short_name, told, unlike, vouched
@@ -26,6 +24,7 @@ from teller_core.judge.learning import (
     with_claims,
 )
 from teller_core.judge.prepare import prepare
+from teller_core.sheets import with_profiles
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
 from teller_core.tell.progress import Told, nobody
@@ -33,8 +32,6 @@ from teller_core.tell.progress import Told, nobody
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SHOWN = 8
 """Requests that a refusal names."""
-MOST_ROWS = 4_000_000
-"""Spans of a rank that are read back to see what rules claim: with more, what its profile says is left out."""
 
 
 def learn(
@@ -159,7 +156,7 @@ def _learned(
     claims: list[Claimed] = []
     for number, one in enumerate(several):
         progress("learn", len(ids) + number, 2 * len(ids))
-        whole = _with_trees(store, one.capture)
+        whole = with_profiles(store, one.capture)
         for taught, mine in folds(several, number, plain):
             claims.append(claims_on(prepare(whole, held_against(whole, one.numbers, taught)), mine))
     return with_claims(plain, claims)
@@ -168,19 +165,10 @@ def _learned(
 def _on_its_own(store: Store, identity: str) -> Healthy:
     """A capture without its trees, and its numbers held against nothing but itself."""
     capture, numbers = store.capture(identity), store.assessment(identity)
-    whole = _with_trees(store, capture) if numbers.reference else capture  # its operators were held against others, too
+    whole = (
+        with_profiles(store, capture) if numbers.reference else capture
+    )  # its operators were held against others, too
     return Healthy(capture, held_against(whole, numbers, None))
-
-
-def _with_trees(store: Store, capture: Capture) -> Capture:
-    most = np.zeros(len(capture.ranks), np.int64)
-    np.maximum.at(most, capture.work.rank, capture.work.row_stop)
-    read = [at for at in store.traced(capture.id) if 0 < int(most[at]) <= MOST_ROWS]
-    ranks = [
-        replace(rank, tree=store.tree_rows(capture.id, at)) if at in read else rank
-        for at, rank in enumerate(capture.ranks)
-    ]
-    return replace(capture, ranks=ranks)
 
 
 def _known(store: Store, row: LearnedRow) -> LearnedReport:

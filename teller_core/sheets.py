@@ -64,14 +64,19 @@ def stored_case(store: Store, capture: str) -> Case:
     """A capture of a store made ready for many sheets, with the trees of the ranks of which a profile was kept: without them,
     sheets lack what profiles say.
     """
-    whole, trees = store.capture(capture), set(store.traced(capture))
-    most = np.zeros(len(whole.ranks), np.int64)
-    np.maximum.at(most, whole.work.rank, whole.work.row_stop)
-    read = [at for at in trees if 0 < int(most[at]) <= MOST_ROWS]
+    return prepare(with_profiles(store, store.capture(capture)), store.assessment(capture))
+
+
+def with_profiles(store: Store, capture: Capture) -> Capture:
+    """A capture of a store with the trees of the ranks of which a profile was kept, but for those too long to read back."""
+    most = np.zeros(len(capture.ranks), np.int64)
+    np.maximum.at(most, capture.work.rank, capture.work.row_stop)
+    read = [at for at in store.traced(capture.id) if 0 < int(most[at]) <= MOST_ROWS]
     ranks = [
-        replace(rank, tree=store.tree_rows(capture, at)) if at in read else rank for at, rank in enumerate(whole.ranks)
+        replace(rank, tree=store.tree_rows(capture.id, at)) if at in read else rank
+        for at, rank in enumerate(capture.ranks)
     ]
-    return prepare(replace(whole, ranks=ranks), store.assessment(capture))
+    return replace(capture, ranks=ranks)
 
 
 def request_sheets(case: Case, requests: Int64, metric: Metric = "e2e") -> Sheets:
