@@ -12,6 +12,7 @@ import numpy as np
 
 from teller_core.context.linking import clear
 from teller_core.context.sheet_lines import said_between
+from teller_core.data.capture import Capture
 from teller_core.data.linked import StepSpans
 from teller_core.data.report import Metric
 from teller_core.data.sheet_parts import PARTS, Facts, Pieces, Said, Suspects, Together, joined_rows, no_rows
