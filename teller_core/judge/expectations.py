@@ -131,8 +131,8 @@ def step_model(steps: Steps, taken: Int64, usable: Mask) -> StepModel | None:
 
 def _covers(model: StepModel, steps: Steps) -> bool:
     """Whether most steps know the work that ``model`` asks for."""
-    unknown = np.isnan(_columns(steps, model.used)).sum(axis=1) > 0
-    return len(steps.engine) > 0 and float(np.mean(unknown)) <= 1 - COVERED
+    known = np.logical_not(np.any(np.isnan(_columns(steps, model.used)), axis=1))
+    return 0 < COVERED * len(steps.engine) <= np.count_nonzero(known)
 
 
 def _by_phase(costs: Fit, used: Sequence[str], residual: Float64, phase: npt.NDArray[np.object_]) -> StepModel:

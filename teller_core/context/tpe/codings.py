@@ -27,19 +27,31 @@ class Coding(NamedTuple):
 
 def guarded(vocabulary: Vocabulary) -> Coding:
     """Ours: what is suspected, or takes a share that can be felt, is a token of its own."""
-    return Coding(vocabulary.hash, lambda spans, suspects: step_tokens(spans, suspects, vocabulary)[0].tokens)
+
+    def tokens(spans: StepSpans, suspects: Int32) -> Tokens:
+        return step_tokens(spans, suspects, vocabulary)[0].tokens
+
+    return Coding(vocabulary.hash, tokens)
 
 
 def unguarded(vocabulary: Vocabulary) -> Coding:
     """Ours, but any row may be swallowed."""
     named = hashlib.sha256(f"without guard {vocabulary.hash}".encode()).hexdigest()
-    return Coding(named, lambda spans, suspects: encode(spans.tree, vocabulary).tokens)
+
+    def tokens(spans: StepSpans, suspects: Int32) -> Tokens:
+        return encode(spans.tree, vocabulary).tokens
+
+    return Coding(named, tokens)
 
 
 def published(stream: reference.Stream) -> Coding:
     """The published rule."""
     named = hashlib.sha256(f"{stream.words} {stream.merges}".encode("utf-8", "surrogatepass")).hexdigest()
-    return Coding(named, lambda spans, suspects: stream_tokens(spans.tree, stream))
+
+    def tokens(spans: StepSpans, suspects: Int32) -> Tokens:
+        return stream_tokens(spans.tree, stream)
+
+    return Coding(named, tokens)
 
 
 def stream_tokens(tree: Tree, stream: reference.Stream) -> Tokens:

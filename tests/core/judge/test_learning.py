@@ -57,8 +57,12 @@ def recorded(*troubles: Trouble, version: str = "0.32.0", model: str = "tiny", a
 def taught(*captures: Capture) -> Learned:
     several = [Healthy(capture, assess(capture)) for capture in captures]
     plain = learned_from(several, "monday", {"engine": "vllm"}, NOW)
-    asked = [(each, *fold) for at, each in enumerate(captures) for fold in folds(several, at, plain)]
-    return with_claims(plain, [claims_on(prepare(each, assess(each, other)), mine) for each, other, mine in asked])
+    claims = [
+        claims_on(prepare(each, assess(each, fold.learned)), fold.requests)
+        for at, each in enumerate(captures)
+        for fold in folds(several, at, plain)
+    ]
+    return with_claims(plain, claims)
 
 
 @pytest.fixture(scope="module")
