@@ -12,7 +12,7 @@ import numpy as np
 from teller_core.data.capture import STEP_THREAD
 from teller_core.data.table import UNKNOWN, Int64, Mask
 from teller_core.judge.intervals import Spans, overlap, union
-from teller_core.judge.levels import PROMPT, front_level, level
+from teller_core.judge.levels import PROMPT, front_level, level, near
 from teller_core.judge.life import SECOND, Life
 from teller_core.judge.prepare import EAGER, Case, Counter, counter, quantile
 from teller_core.judge.robust import weighted
@@ -267,7 +267,7 @@ def _took(case: Case, way: str) -> Took:
     low, high, known = _timed(case, way)
     if known.sum() < LEAST_PEERS:
         return Took(np.full(len(known), UNKNOWN), np.zeros(len(known), np.int64))
-    most = level(case.assessment, front_level(way), float(np.median((high - low)[known])))
+    most = near(case.assessment, front_level(way), float(np.median((high - low)[known])))
     took, middle = np.where(known, high - low, UNKNOWN), np.full(len(known), int(most))
     prompt = table.prompt_tokens.astype(np.float64)
     if way == "in" and (prompt[known] > 0).all():

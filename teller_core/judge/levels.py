@@ -11,6 +11,8 @@
 
 from teller_core.data.assessment import Assessment
 
+WANDERS = 1.5
+"""Times as much, or as little, is the same level: from one hour to the next a service in health differs by as much."""
 TURNAROUND = "turnaround"
 PROMPT = "prompt"
 SLOW_LEVEL = "slow"
@@ -20,6 +22,12 @@ CACHED, CACHED_SHARE = "cached", "cached share"
 def level(assessment: Assessment, name: str, own: float) -> float:
     """What is usual: as learned elsewhere, else the capture's ``own``."""
     return own if assessment.learned is None else float(assessment.learned.levels.get(name, own))
+
+
+def near(assessment: Assessment, name: str, own: float) -> float:
+    """What is usual by the capture's ``own``, no further than WANDERS from what was learned elsewhere."""
+    learned = level(assessment, name, own)
+    return min(max(own, learned / WANDERS), learned * WANDERS)
 
 
 def counter_level(name: str) -> str:

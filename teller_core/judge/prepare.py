@@ -14,7 +14,7 @@ from teller_core.data.linked import Linked
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.data.trace import Layer
 from teller_core.judge.intervals import EMPTY, Spans, union, without
-from teller_core.judge.levels import TURNAROUND, counter_level, level
+from teller_core.judge.levels import TURNAROUND, counter_level, near
 from teller_core.judge.robust import weighted
 
 LOCAL_PAUSES = ("gc", "thread_lag", "stop_signal")
@@ -181,8 +181,7 @@ def prepare(capture: Capture, assessment: Assessment, link: Callable[[int], Link
     path = _path(capture)
     front = frozenset(_roles(capture)) - path
     pauses = _pauses(capture, path)
-    usual = level(assessment, TURNAROUND, -1.0)
-    engines = _engines(capture, begin, stop, timed, pauses, usual=usual)
+    engines = _engines(capture, assessment, begin, stop, timed=timed, pauses=pauses)
     detailed = _detailed(capture)
     profiled = np.zeros(len(begin), np.bool_)
     profiled[capture.work.step[detailed]] = True
@@ -248,18 +247,18 @@ def _lines(capture: Capture) -> dict[str, Int64]:
 
 def _engines(
     capture: Capture,
+    assessment: Assessment,
     begin: Int64,
     stop: Int64,
+    *,
     timed: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
     pauses: Mapping[str, Spans],
-    *,
-    usual: float,
 ) -> dict[int, Engine]:
     engines: dict[int, Engine] = {}
     for number in np.unique(capture.steps.engine).tolist():
         step = np.flatnonzero((capture.steps.engine == number) & timed)
         step = step[np.argsort(begin[step], kind="stable")]
-        engines[number] = _engine(step.astype(np.int32), begin[step], stop[step], pauses, usual)
+        engines[number] = _engine(assessment, step.astype(np.int32), begin[step], stop[step], pauses)
     return engines
 
 
@@ -274,13 +273,12 @@ def _opening(
     return opening
 
 
-def _engine(step: Int32, begin: Int64, stop: Int64, pauses: Mapping[str, Spans], known: float) -> Engine:
-    """``known``: what is usual between two steps, ns, below 0 where only these tell."""
+def _engine(assessment: Assessment, step: Int32, begin: Int64, stop: Int64, pauses: Mapping[str, Spans]) -> Engine:
     after = np.full(len(step), UNKNOWN, np.int64)
     if len(step) > 1:
         after[:-1] = (begin[1:] - np.maximum.accumulate(stop)[:-1]).clip(0)
     gaps = after[after != UNKNOWN]
-    usual = int(known) if known >= 0 else int(np.median(gaps)) if len(gaps) else 0
+    usual = int(near(assessment, TURNAROUND, float(np.median(gaps)))) if len(gaps) else 0
     limit = max(TURNAROUND_TIMES * usual, TURNAROUND_LEAST)
     active = [Spans(begin, stop + after.clip(0, limit)), *pauses.values()]
     activity = union(
@@ -352,7 +350,7 @@ def _counters(
         if (not process or process in path) and not name.startswith(STEP_THREAD):
             rows.setdefault(name, []).append(row)
     own = {name: counter(capture, np.array(found), engines) for name, found in rows.items()}
-    return {name: replace(one, calm=level(assessment, counter_level(name), one.calm)) for name, one in own.items()}
+    return {name: replace(one, calm=near(assessment, counter_level(name), one.calm)) for name, one in own.items()}
 
 
 def counter(

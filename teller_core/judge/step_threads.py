@@ -13,7 +13,7 @@ import numpy as np
 from teller_core.data.capture import STEP_THREAD
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.judge.intervals import Spans, overlaps, union
-from teller_core.judge.levels import level, thread_level
+from teller_core.judge.levels import near, thread_level
 from teller_core.judge.prepare import CALM, EAGER, Case, Counter, counter, quantile
 
 DROWSY = 0.2
@@ -120,7 +120,7 @@ def _measure(case: Case) -> Threads:
 def _usual(case: Case, role: str, thread: Thread) -> Thread:
     """``thread`` with the levels that were learned of its role elsewhere."""
     named = {name: getattr(thread, name) for name in LEVELS}
-    levels = {name: level(case.assessment, thread_level(role, name), one.calm) for name, one in named.items()}
+    levels = {name: near(case.assessment, thread_level(role, name), one.calm) for name, one in named.items()}
     return replace(thread, **{name: replace(one, calm=levels[name]) for name, one in named.items()})
 
 

@@ -21,6 +21,7 @@ from teller_core.judge.classes import classify
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.judge.learned import held_against
 from teller_core.judge.learning import Claimed, Healthy, claims_on, folds, learned_from, levels_of, with_claims
+from teller_core.judge.levels import WANDERS, near
 from teller_core.judge.pooling import pooled
 from teller_core.judge.prepare import prepare
 from teller_core.judge.questions import ask
@@ -184,8 +185,20 @@ def test_a_level_that_nobody_learned_is_the_captures_own(learned: Learned) -> No
     capture = recorded(Trouble("starved", 0, ALWAYS, 6))
     own = prepare(capture, assess(capture)).counters
     held = prepare(capture, assess(capture, replace(learned, levels={"counter run_ns": 7.0}))).counters
-    assert held["run_ns"].calm == 7.0 and held["run_queue_wait_ns"].calm == own["run_queue_wait_ns"].calm
+    assert held["run_ns"].calm == 7.0 * WANDERS and held["run_queue_wait_ns"].calm == own["run_queue_wait_ns"].calm
     assert levels_of(prepare(capture, assess(capture)))["counter run_ns"] == own["run_ns"].calm
+
+
+@given(own=st.floats(0, 1e12), there=st.floats(0, 1e12))
+def test_a_level_is_the_captures_own_no_further_than_levels_wander_from_what_was_learned(
+    own: float, there: float
+) -> None:
+    numbers = Assessment(*[None] * 4, learned=replace(_EMPTY, levels={"x": there}))  # pyright: ignore[reportArgumentType]
+    found = near(numbers, "x", own)
+    assert there / WANDERS <= found <= there * WANDERS and (
+        found == own or not there / WANDERS <= own <= there * WANDERS
+    )
+    assert near(numbers, "y", own) == own
 
 
 STEADY = [Work(kv=800 + 10 * at) for at in range(24)]
