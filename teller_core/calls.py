@@ -67,6 +67,10 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
         metavar="NAME",
         help="a baseline of `learn` (default: that of the same service, where one is known)",
     )
+    why.add_argument("--model", action="store_true", help="ask the model of root causes as well, once it is loaded")
+    why.add_argument(
+        "--weights", type=path, metavar="FILE", help="ask the model in this file (default: that which ships)"
+    )
     _learn(add("learn", "learn what is usual for a service from captures in which all was well"))
     _inspecting(add, which)
     _recording(add)
@@ -194,6 +198,7 @@ def _running(add: Callable[..., Parser]) -> None:
         metavar="PROFILES",
         help="a file that says what may be recorded (default: nothing)",
     )
+    serve.add_argument("--weights", type=path, metavar="FILE", help="of the model (default: that which ships)")
     demo = add("demo", "break a real service, and find out why it was slow")
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
     demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")

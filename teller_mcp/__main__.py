@@ -21,8 +21,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from teller_mcp.server import build_server
 
-        server = build_server(store_path(given.db, os.environ), _roots(given.root), allow_capture=given.allow_capture)
-        _serve(lambda: server.run("stdio"))
+        server = build_server(
+            store_path(given.db, os.environ),
+            _roots(given.root),
+            allow_capture=given.allow_capture,
+            weights=given.weights,
+        )
+        try:
+            _serve(lambda: server.run("stdio"))
+        finally:
+            server.close()
     except TellerError as error:
         print(f"teller-mcp: {error}", file=sys.stderr)  # noqa: T201  # stderr, before the protocol starts
         return 2
@@ -73,6 +81,9 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="PROFILES",
         help="a TOML file that says what may be recorded: it adds the tools capture_trace and job (default: nothing may)",
+    )
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help="of the model of root causes (default: that which ships)"
     )
     return parser
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from teller_core.cli import Verbs
+from teller_core.model.loading import Loader
 from teller_mcp.answers import Answer
 from teller_mcp.captures import Captures
 
@@ -26,6 +27,8 @@ class Desk:
     verbs: Callable[[], Verbs]
     captures: Captures | None = None
     """What may be recorded, None where whoever started the server allowed nothing."""
+    loader: Loader = field(default_factory=Loader)
+    """Of the model: the first who asks has it loaded, in the background."""
 
     @contextmanager
     def store(self, *, read_only: bool = True) -> Generator[tuple[Verbs, Any]]:

@@ -94,6 +94,10 @@ class Gate(MCPServer[None]):
         for prompt in prompts:
             self.add_prompt(prompt)
 
+    def close(self) -> None:
+        """Leave no thread of the model's behind. Nothing is asked afterwards."""
+        self._desk.loader.close()
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:

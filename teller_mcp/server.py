@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from teller_core.cli import VERSION, Verbs, pipeline_verbs
+from teller_core.model.loading import Loader
 from teller_mcp.captures import Captures
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.gate import Gate
@@ -25,15 +26,16 @@ def build_server(
     verbs: Callable[[], Verbs] = pipeline_verbs,
     tools: Sequence[ToolSpec] = TOOLS,
     allow_capture: Path | None = None,
+    weights: Path | None = None,
 ) -> Gate:
     """A server that keeps its captures in ``store_path``, reads only below ``roots``, and records only what the profiles in the
-    file ``allow_capture`` say.
+    file ``allow_capture`` say. ``weights``: of the model, by default those that ship.
 
     Raises InputError for a root that is no folder, for a prompt file that contradicts itself and for profiles that are wrong.
     """
     captures = None if allow_capture is None else _captures(allow_capture, store_path)
     tools = tools if captures is None else (*tools, *CAPTURING)
-    desk = Desk(store_path, tuple(root.resolve() for root in roots), verbs, captures)
+    desk = Desk(store_path, tuple(root.resolve() for root in roots), verbs, captures, Loader(weights))
     prompts = [as_mcp(prompt) for prompt in load_prompts(prompt_folder())]
     return Gate("teller", desk=desk, specs=tools, prompts=prompts, version=VERSION, instructions=INSTRUCTIONS)
 

@@ -342,6 +342,7 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "learn": lambda store, captures, **_: a_baseline(),
         "learned": lambda store: a_baseline(),
         "forget": lambda store, name: a_baseline(),
+        "refine": lambda store, report, loader, **_: report,
     }
     return Verbs(**{**usual, **(changes or {})})
 

@@ -12,7 +12,7 @@ from teller_core.cli.verbs import Verbs, store_path
 from teller_core.tell.progress import shown_on
 
 if TYPE_CHECKING:
-    from teller_core.data.report import Model
+    from teller_core.data.report import Model, WhyReport
 
 
 def _answer(
@@ -85,18 +85,23 @@ def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 
 def _why(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    return _answer(
-        given,
-        verbs,
-        lambda loaded, store: loaded.why(
+    def ask(loaded: Verbs, store: Any) -> "WhyReport":
+        report = loaded.why(
             store,
             given.request,
             capture=given.capture,
             metric=given.metric,
             slo_ms=given.slo_ms,
             against=given.against,
-        ),
-    )
+        )
+        if not given.model and given.weights is None:
+            return report
+        from teller_core.model.loading import Loader
+
+        loader = Loader(given.weights, wait=True)
+        return loaded.refine(store, report, loader, slo_ms=given.slo_ms, against=given.against)
+
+    return _answer(given, verbs, ask)
 
 
 def _slice(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
@@ -144,6 +149,8 @@ def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     command = [sys.executable, "-m", "teller_mcp", *(["--db", str(named)] if named else [])]
     for root in given.root:
         command += ["--root", str(root)]
+    if given.weights:
+        command += ["--weights", str(given.weights)]
     if given.allow_capture:
         command += ["--allow-capture", str(given.allow_capture)]
     os.execv(sys.executable, command)

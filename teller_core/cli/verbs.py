@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from teller_core.data.report_learned import LearnReport
     from teller_core.data.report_tokens import TokensReport
     from teller_core.data.report_what_if import WhatIfReport
+    from teller_core.model.loading import Loader
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Verbs:
     learn: "Callable[..., LearnReport]"
     learned: "Callable[..., LearnReport]"
     forget: "Callable[..., LearnReport]"
+    refine: "Callable[..., WhyReport]"
+    """What ``why`` said, with the model of a loader asked as well."""
 
 
 def pipeline_verbs() -> Verbs:
@@ -62,6 +65,7 @@ def pipeline_verbs() -> Verbs:
         learn=_learn,
         learned=_learned,
         forget=_forget,
+        refine=_refine,
     )
 
 
@@ -93,6 +97,12 @@ def _forget(store: Any, name: str) -> "LearnReport":
     from teller_core.learning import forget
 
     return forget(store, name)
+
+
+def _refine(store: Any, report: "WhyReport", loader: "Loader", **how: Any) -> "WhyReport":
+    from teller_core.refining import refine
+
+    return refine(store, report, loader, **how)
 
 
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:

@@ -40,6 +40,7 @@ __all__ = [
 ]  # what is part of answers and is written down elsewhere
 
 Verdict = Literal["cause", "normal", "typical_here", "could_not_tell"]
+JudgedBy = Literal["numbers and rules", "numbers, rules and model"]
 Metric = Literal["e2e", "ttft", "tpot", "itl_max", "slo"]
 Cell = str | int | float | bool | None
 
@@ -194,6 +195,11 @@ class WhyReport(Model):
     finish_reason: str | None = Field(default=None, description="why its answer ended, by the engine's word")
     reference: str = Field(
         default="", description="the saved baseline that it was held against, empty: what is usual in its own capture"
+    )
+    judged_by: JudgedBy = Field(default="numbers and rules", description="what the verdict comes from")
+    model: str = Field(default="", description="why the model has no part in it; empty where it has, or was not asked")
+    unsaid: dict[str, int] = Field(
+        default_factory=dict, description="sentences of the model that were dropped, by what was wrong with them"
     )
 
 

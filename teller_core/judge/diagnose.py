@@ -29,7 +29,9 @@ COARSE_NS = 10_000_000_000
 """Below this, times that are true to a second only say nothing about how long a request should have taken."""
 
 
-class _Said(NamedTuple):
+class Said(NamedTuple):
+    """A verdict with its reason, and how sure it is."""
+
     verdict: Verdict
     reason: str
     confidence: float
@@ -83,7 +85,7 @@ def judge(
     answers = ask(case, request, metric, slo_ns)
     found = by_saving(view, claimed(view, answers, heard(view)), earlier)
     clues = [clue for clue, _ in found]
-    said = _verdict(view, answers, clues)
+    said = verdict_of(view, answers, clues)
     table = case.capture.requests
     return WhyReport(
         capture=case.capture.id,
@@ -102,7 +104,7 @@ def judge(
         over_load=answers.over_load,
         phases=view.phases,
         resources=_resources(view, earlier),
-        findings=[_finding(view, clue, clues, saved) for clue, saved in found],
+        findings=[finding_of(view, clue, clues, saved) for clue, saved in found],
         together=together(view, found, earlier),
         explanation="",
         next_checks=[],
@@ -114,7 +116,8 @@ def judge(
     )
 
 
-def _finding(view: Scene, clue: Clue, clues: Sequence[Clue], saved: Saved) -> Finding:
+def finding_of(view: Scene, clue: Clue, clues: Sequence[Clue], saved: Saved) -> Finding:
+    """``clue``, which is one of the ``clues`` that are told, as a finding; ``saved``: what its end would save."""
     about = cause(clue.cause)
     return Finding(
         cause=clue.cause,
@@ -158,19 +161,21 @@ def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
     return round(clue.confidence * mapped * (0.6 + 0.4 * share) * told, 2)
 
 
-def _verdict(view: Scene, answers: Answers, clues: Sequence[Clue]) -> _Said:
+def verdict_of(view: Scene, answers: Answers, clues: Sequence[Clue]) -> Said:
+    """What a request comes to of which ``clues`` are told, the first one first."""
     if clues:
         about = cause(clues[0].cause)
-        return _Said("cause", f"{about.title}: {_plain(ms(clues[0].ns))} ms of it", _sure(view, clues[0], clues))
+        return Said("cause", f"{about.title}: {plain_ms(ms(clues[0].ns))} ms of it", _sure(view, clues[0], clues))
     if reason := _cannot_tell(view, answers):
         besides = "; besides, some of what was recorded could not be read" if losses.gone(_lost(view)) else ""
-        return _Said("could_not_tell", f"{reason}{besides}", 0.0)
+        return Said("could_not_tell", f"{reason}{besides}", 0.0)
     if reference := view.case.assessment.reference:
-        return _Said("normal", f"it took what {reference} says that it should", 0.8)
-    return _Said("typical_here", "it took about what its work and its load predict from its peers in this capture", 0.8)
+        return Said("normal", f"it took what {reference} says that it should", 0.8)
+    return Said("typical_here", "it took about what its work and its load predict from its peers in this capture", 0.8)
 
 
-def _plain(value: float) -> str:
+def plain_ms(value: float) -> str:
+    """Milliseconds as a reason has them."""
     return str(int(value)) if value.is_integer() else str(value)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
+from teller_core.data.pooling import Fusion, Weights
 from teller_core.data.sheets import layout_hash
 from teller_core.errors import FormatError
 from teller_core.model.calibrating import Calibration
@@ -35,7 +36,7 @@ class Reads:
 class Card:
     """``key``: the hash of all that decided what came out; ``data``: that of the training side; ``train``, ``held``: the lives
     learned from and chosen by; ``seen``: by cause, how many sheets were learned from; ``scores``: on ``held``; ``backbone``: the
-    hash of a decoder that somebody else trained, or empty.
+    hash of a decoder that somebody else trained, or empty; ``fusion``: how much it is to count beside what rules claim.
     """
 
     reads: Reads
@@ -52,6 +53,7 @@ class Card:
     updates: int
     seconds: float
     calibration: Calibration = field(default_factory=Calibration)
+    fusion: Fusion = field(default_factory=Fusion)
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     backbone: str = ""
 
@@ -69,6 +71,7 @@ def card_of(given: Mapping[str, Any]) -> Card:
         made: dict[str, Any] = {name: kind(**given[name]) for name, kind in kinds.items()}
         tuned: dict[str, Any] = {name: _tupled(value) for name, value in given["calibration"].items()}
         made["calibration"] = Calibration(**tuned)
+        made["fusion"] = Fusion(Weights(**given["fusion"]["weights"]), float(given["fusion"]["threshold"]))
         made["scores"] = {name: math.nan if value is None else float(value) for name, value in given["scores"].items()}
         return Card(**{**given, **made})
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -83,6 +86,11 @@ def refuse_foreign(trained: str, here: str, what: str) -> None:
     """Raise FormatError where a model reads or speaks by another hash than there is here: of ``what``."""
     if trained != here:
         raise FormatError("The model", f"it was trained with another {what}", NEXT)
+
+
+def _weighed(fusion: Fusion) -> str:
+    terms = ", ".join(f"{name} {value:.2f}" for name, value in asdict(fusion.weights).items())
+    return f"{terms}; together they name no cause below {fusion.threshold:.3f}"
 
 
 def text_of(card: Card) -> str:
@@ -102,6 +110,7 @@ def text_of(card: Card) -> str:
         + (f"; speaks {card.reads.spoken} words, hash {card.reads.words[:16]}" if card.reads.spoken else ""),
         f"- Calibration: temperature {card.calibration.temperature:.3f}; no cause is named below "
         f"{card.calibration.threshold:.3f}",
+        f"- Beside what rules claim: {_weighed(card.fusion)}",
         "",
         "| on lives kept from training | |",
         "|---|---|",

@@ -1,9 +1,9 @@
 """What the cause of a sheet may be: nothing, something that cannot be told, or a cause of the taxonomy."""
 
+from teller_core.data.pooling import FIRST, NONE, UNTOLD
 from teller_core.data.sheets import cause_ids
 
-NONE, UNTOLD, FIRST = 0, 1, 2
-"""Classes: nothing abnormal; abnormal, and why cannot be told; the first cause of the taxonomy."""
+__all__ = ["FIRST", "NONE", "UNTOLD", "class_of", "classes", "key_of"]
 
 
 def classes() -> int:

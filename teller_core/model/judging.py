@@ -1,19 +1,20 @@
 """A trained model on a disk, and what it says of sheets. Nothing here loads torch before it is asked."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from teller_core.data.sheets import Sheets, layout_hash, taken
+from teller_core.data.opinion import Opinion, Pointed
+from teller_core.data.sheets import Sheets, cause_ids, layout_hash, taken
 from teller_core.data.table import Float32, Float64, Int32, Int64
 from teller_core.errors import FormatError, InputError, MissingExtra
 from teller_core.model.calibrating import ABNORMAL, sigmoid
 from teller_core.model.card import Card, card_of, refuse_foreign
 from teller_core.model.classes import FIRST
 from teller_core.model.inputs import owners
+from teller_core.model.loading import SHIPPED, installed
 from teller_core.model.measured import measured
 from teller_core.model.preparing import lessened, prepared
 from teller_core.model.verdicts import Verdict, Verdicts
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from teller_core.model.net.network import Network
     from teller_core.model.words.saying import Said
 
-SHIPPED = Path(__file__).parent / "weights" / "model.safetensors"
-"""The model that comes with the project."""
 THREADS = 2
 READ_AT_ONCE = 2048
 """Positions: memory beside the weights stays at some tens of megabytes."""
@@ -36,11 +35,6 @@ class Model:
 
     card: Card
     network: "Network"
-
-
-def installed() -> bool:
-    """Whether a model can be loaded at all: torch and transformers are optional. A look that loads neither."""
-    return all(find_spec(name) is not None for name in ("torch", "transformers", "safetensors"))
 
 
 def needed() -> None:
@@ -114,6 +108,48 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
         together=_whole(shares(found.together, owners(inputs.together), len(sheets)), sheets.together_at),
         facts=_whole(sigmoid(found.facts), sheets.facts_at),
     )
+
+
+def opinions(model: Model, sheets: Sheets) -> list[Opinion]:
+    """What ``model`` says of each of ``sheets``, as :mod:`teller_core.judge.fusing` takes it. Raises as :func:`judged` does."""
+    said, card = judged(model, sheets), model.card
+    known = np.array([True] * FIRST + [card.seen.get(key, 0) > 0 for key in cause_ids()])
+    return [
+        Opinion(
+            likely=said.likely[at].astype(np.float64),
+            abnormal=float(said.abnormal[at]),
+            known=known,
+            fusion=card.fusion,
+            step=int(sheets.step[at]),
+            pointed=_pointed(sheets, said, at),
+        )
+        for at in range(len(sheets))
+    ]
+
+
+def _pointed(sheets: Sheets, said: Verdicts, at: int) -> tuple[Pointed, ...]:
+    """The suspects of a sheet: each as likely to be to blame as all that bears its name."""
+    pieces, suspects, table = sheets.of("pieces", at), sheets.of("suspects", at), sheets.suspects
+    total: dict[str, float] = {}
+    for names, likely, mine in (
+        (sheets.pieces.name, said.pieces, pieces),
+        (table.name, said.suspects, suspects),
+    ):
+        for name, each in zip(names[mine], likely[mine].tolist(), strict=True):
+            total[name] = total.get(name, 0.0) + each
+    found = [
+        Pointed(
+            name=table.name[row],
+            layer=int(table.layer[row]),
+            rank=int(table.rank[row]),
+            row=int(table.row[row]),
+            value=int(table.value[row]),
+            normal=int(table.normal[row]),
+            likely=min(total[table.name[row]], 1.0),
+        )
+        for row in range(suspects.start, suspects.stop)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.likely))
 
 
 def spoken(model: Model, sheets: Sheets, row: int, report: "WhyReport") -> "Said":

@@ -22,6 +22,7 @@ from teller_core.model.batches import held_out, ordered
 from teller_core.model.calibrating import Calibration
 from teller_core.model.card import Card, Reads, card_of, text_of
 from teller_core.model.classes import FIRST, NONE, UNTOLD, class_of, classes
+from teller_core.model.fusing import asked_of, fused, fused_scores
 from teller_core.model.inputs import Inputs, joined, taken
 from teller_core.model.laying import laid, lengths, without_words
 from teller_core.model.masking import masked, other_gone, told, told_nothing, unseen
@@ -258,7 +259,14 @@ def _told(running: "Running") -> str:
 def _judged(network: "Network", running: "Running", work: Work, sides: Sides, weight: "Tensor") -> Card:
     found = measured(network, sides.held, class_weight=weight)
     calibration = calibrated(found, sides.held)
-    scores = {**judged_by(found, sides.held, calibration), **_deleted(network, sides.held, calibration)}
+    known = sides.count > 0
+    known[[NONE, UNTOLD]] = True
+    fusion = fused(found, sides.held, calibration, known)
+    scores = {
+        **judged_by(found, sides.held, calibration),
+        **fused_scores(*asked_of(found, sides.held, calibration, known), fusion),
+        **_deleted(network, sides.held, calibration),
+    }
     seen = {key: int(sides.count[FIRST + at]) for at, key in enumerate(cause_ids())}
     return Card(
         reads=work.reads,
@@ -275,6 +283,7 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
         updates=running.update,
         seconds=running.seconds,
         calibration=calibration,
+        fusion=fusion,
         scores={name: float(value) for name, value in scores.items()},
         backbone="" if work.backbone is None else network.origin,
     )

@@ -181,9 +181,24 @@ def _spool(name: str) -> str:
 
 def read_answer(con: sqlite3.Connection, key: int, request: int, metric: str) -> WhyReport | None:
     """The stored answer about the request of this number, None where that was not asked yet. Raises StoreError."""
-    row = con.execute(
-        "SELECT report FROM answers WHERE capture = ? AND request = ? AND metric = ?", (key, request, metric)
-    ).fetchone()
+    sql = "SELECT report FROM answers WHERE capture = ? AND request = ? AND metric = ?"
+    return _read_answer(con.execute(sql, (key, request, metric)).fetchone())
+
+
+def read_refined(con: sqlite3.Connection, key: int, request: int, metric: str, model: str) -> WhyReport | None:
+    """The same for the answer that this model had a part in."""
+    sql = "SELECT report FROM refined WHERE capture = ? AND request = ? AND metric = ? AND model = ?"
+    return _read_answer(con.execute(sql, (key, request, metric, model)).fetchone())
+
+
+def write_refined(con: sqlite3.Connection, key: int, said: WhyReport, model: str) -> None:
+    """Keep an answer that this model had a part in, in place of that of another model."""
+    body = zstandard.ZstdCompressor(level=LEVEL).compress(_body(said).encode())
+    row = (key, said.request, said.metric, model, body)
+    con.execute("INSERT OR REPLACE INTO refined (capture, request, metric, model, report) VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _read_answer(row: tuple[bytes] | None) -> WhyReport | None:
     if row is None:
         return None
     try:

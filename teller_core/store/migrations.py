@@ -121,6 +121,11 @@ def m009_learned(db: "Database") -> None:
     _create(db, "learned", "name str, service str, learned_at str, format int, body bytes", ["name"])
 
 
+def m010_refined(db: "Database") -> None:
+    """Answers that a model had a part in, by the model."""
+    _create(db, "refined", "capture int, request int, metric str, model str, report bytes", ANSWER)
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -132,6 +137,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m007_elapsed,
     m008_front_end,
     m009_learned,
+    m010_refined,
 )
 
 

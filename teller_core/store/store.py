@@ -203,6 +203,17 @@ class Store:
         learned.remove(self._con, name)
 
     @refusing
+    def refined(self, capture: str, request: int, metric: str, model: str) -> WhyReport | None:
+        """The stored answer that ``model`` (an id) had a part in; None where there is none."""
+        return captures.read_refined(self._con, self._key(capture), request, metric, model)
+
+    @refusing
+    def keep_refined(self, answer: WhyReport, model: str) -> None:
+        """Keep an answer that ``model`` had a part in. It can be made again, so nobody who is writing is waited for."""
+        self._con.execute("PRAGMA busy_timeout=0")
+        captures.write_refined(self._con, self._key(answer.capture), answer, model)
+
+    @refusing
     def tree_rows(
         self,
         capture: str,

@@ -37,7 +37,7 @@ SCHEDULER = 3
 
 
 def explain(report: WhyReport) -> WhyReport:
-    """``report`` with its explanation and next checks."""
+    """``report`` with its explanation and next checks; those that it has already stay, behind those of its findings."""
     return report.model_copy(update={"explanation": " ".join(_sentences(report)), "next_checks": _checks(report)})
 
 
@@ -158,7 +158,7 @@ def _mostly(report: WhyReport) -> list[str]:
 
 
 def _checks(report: WhyReport) -> list[str]:
-    checks = [cause(finding.cause).next_check for finding in report.findings]
+    checks = [cause(finding.cause).next_check for finding in report.findings] + report.next_checks
     if report.value_ms is None:
         checks.append("Record when requests begin and end: request spans, or a caller's records")
     if report.verdict == "could_not_tell":

@@ -123,6 +123,7 @@ def _why(report: WhyReport, style: Style) -> list[str]:
         *([] if not report.reason or report.reason in report.explanation else wrap(report.reason, style)),
         *map(style.dim, wrap(seen, style)),
         *([style.dim(line) for line in wrap(f"held against {report.reference}", style)] if report.reference else []),
+        *map(style.dim, wrap(_judged(report), style)),
     ]
     if ratios:
         lines.append(", ".join(ratios))
@@ -137,6 +138,13 @@ def _why(report: WhyReport, style: Style) -> list[str]:
     lines += bullets("Check next", report.next_checks, style)
     lines += bullets("Not seen", report.not_seen, style)
     return [*lines, "", style.dim(f"{_inside(report)} --capture {report.capture[:12]}")]
+
+
+def _judged(report: WhyReport) -> str:
+    """What the verdict comes from, where the model was asked."""
+    if report.model:
+        return f"judged by {report.judged_by}; model: {report.model}"
+    return f"judged by {report.judged_by}" if "model" in report.judged_by else ""
 
 
 def _inside(report: WhyReport) -> str:

@@ -9,6 +9,7 @@ from teller_core.lab.evaluation.methods import (
     critical_path,
     cross_rank,
     forest,
+    fused,
     kde,
     logs,
     model,
@@ -24,7 +25,7 @@ METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
         ours.OURS,
-        *((model.METHOD,) if SHIPPED.is_file() else ()),
+        *((fused.METHOD, model.METHOD) if SHIPPED.is_file() else ()),
         ours.RULES,
         ours.NUMBERS,
         zscore.METHOD,
@@ -43,8 +44,9 @@ METHODS: Mapping[str, Method] = {
 
 def method(name: str) -> Method:
     """The method called ``name``. Raises UnknownName for one that is not there."""
-    if name == model.METHOD.name:
-        return model.METHOD  # where no weights ship, it says so itself
+    for one in (fused.METHOD, model.METHOD):
+        if name == one.name:
+            return one  # where no weights ship, it says so itself
     if name not in METHODS:
         raise UnknownName("The method", "it is none of " + ", ".join(METHODS), "Name one of these")
     return METHODS[name]

@@ -25,7 +25,7 @@ Named = TypeVar("Named", str, int)
 WORDS = {Verdict.CAUSE: CAUSE, Verdict.CALM: TYPICAL, Verdict.UNTOLD: CANNOT}
 
 
-def _loaded(episodes: Sequence[Episode], options: Options, seed: int) -> Model:
+def loaded(episodes: Sequence[Episode], options: Options, seed: int) -> Model:
     """It was trained before, on the training side; forks of this process share it, and have one thread each."""
     return load(threads=1)
 
@@ -33,20 +33,20 @@ def _loaded(episodes: Sequence[Episode], options: Options, seed: int) -> Model:
 def judge(model: Model, seen: Seen) -> Judged:
     """What the model says of all steps and requests of the capture."""
     capture, case = seen.capture, seen.case
-    empty = nothing(capture)
-    steps = step_sheets(case, np.arange(len(capture.steps.engine)))
     requests = request_sheets(case, np.arange(len(capture.requests.number)))
     of_requests = judged(model, requests)
-    return _of_steps(
-        replace(
-            empty,
-            causes=[_claims(of_requests, at) for at in range(len(requests))],
-            verdict=[WORDS[Verdict(each)] for each in of_requests.verdict.tolist()],
-            sure=sure(of_requests),
-        ),
-        steps,
-        judged(model, steps),
+    return replace(
+        of_steps(model, seen),
+        causes=[_claims(of_requests, at) for at in range(len(requests))],
+        verdict=[WORDS[Verdict(each)] for each in of_requests.verdict.tolist()],
+        sure=sure(of_requests),
     )
+
+
+def of_steps(model: Model, seen: Seen) -> Judged:
+    """What the model says of all steps of the capture, and nothing of its requests."""
+    steps = step_sheets(seen.case, np.arange(len(seen.capture.steps.engine)))
+    return _of_steps(nothing(seen.capture), steps, judged(model, steps))
 
 
 def sure(said: Verdicts) -> Float64:
@@ -105,5 +105,5 @@ def _best(names: Sequence[Named], likely: Sequence[float]) -> list[Named]:
 
 
 METHOD = Method(
-    "model", "the model that ships, alone: trained on the training side, as its card says", _loaded, judge, learns=False
+    "model", "the model that ships, alone: trained on the training side, as its card says", loaded, judge, learns=False
 )

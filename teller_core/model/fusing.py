@@ -1,0 +1,113 @@
+"""How much what a model says is to count beside what rules claim: fitted on lives that training did not see."""
+
+from dataclasses import fields
+
+import numpy as np
+
+from teller_core.data.pooling import (
+    FIRST,
+    NONE,
+    UNTOLD,
+    Asked,
+    Fusion,
+    Likely,
+    Weights,
+    chosen,
+    evident,
+    firsts,
+    pooled,
+    possible,
+    shares,
+    terms,
+)
+from teller_core.data.table import Float64, Int64, Mask
+from teller_core.model.calibrating import Calibration, threshold
+from teller_core.model.inputs import Inputs
+from teller_core.model.measured import Scores
+from teller_core.model.scores import calibration_error
+
+PRIOR = 1.0
+"""Requests' worth of doubt that a weight is another than it is to begin with."""
+ROUNDS = 60
+
+
+def fused(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask) -> Fusion:
+    """What makes the true causes of the requests in ``inputs`` likeliest, by both opinions together. ``known`` bool [classes]:
+    what the model has learned; what it has not is known to rules alone.
+    """
+    asked, truth = asked_of(scores, inputs, calibration, known)
+    if not len(truth):
+        return Fusion()
+    weights = fitted(asked, truth)
+    likely, may = pooled(asked, weights), evident(asked.clues)
+    best, sure = firsts(likely, may)
+    named = sure > likely[:, NONE]  # the others are not named, however low the threshold
+    return Fusion(weights, threshold(sure[named], best[named] == truth[named]))
+
+
+def asked_of(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask) -> tuple[Asked, Int64]:
+    """The requests of ``inputs`` whose truth is known, and that as int64 classes, of causes that the model never saw as well."""
+    wanted = inputs.wanted
+    rows = np.flatnonzero((wanted.cause >= 0) & inputs.requests)
+    truth = np.where(wanted.barred >= FIRST, wanted.barred, wanted.cause)[rows].astype(np.int64)
+    likely = calibration.causes(scores.cause[rows])
+    return Asked(
+        inputs.clues[rows], likely, calibration.abnormal(scores.abnormal[rows], inputs.head[rows]), known
+    ), truth
+
+
+def fitted(asked: Asked, truth: Int64) -> Weights:
+    """The weights that make ``truth`` (int64 classes) likeliest, by Newton's method: there is one best answer. Where a cause is
+    not possible the truth is that it cannot be told.
+    """
+    given, there = terms(asked), possible(asked)
+    rows = np.arange(len(truth))
+    truth = np.where(there[rows, truth], truth, UNTOLD)
+    right = given[rows, truth].sum(axis=0)
+    prior = Weights().vector
+
+    def surprise(at: Float64) -> float:
+        likely = shares(given @ at, there)[rows, truth]
+        return float(-np.log(np.maximum(likely, 1e-300)).sum() + 0.5 * PRIOR * np.sum((at - prior) ** 2))
+
+    found: Float64 = prior
+    for _ in range(ROUNDS):
+        likely = shares(given @ found, there)
+        mean: Likely = np.einsum("nc,nct->nt", likely, given)
+        slope = mean.sum(axis=0) - right + PRIOR * (found - prior)
+        bend: Likely = np.einsum("nc,nct,ncs->ts", likely, given, given, optimize=True) - mean.T @ mean
+        step: Float64 = np.linalg.solve(bend + PRIOR * np.eye(len(prior)), slope)
+        while surprise(found - step) > surprise(found) and np.abs(step).max() > 1e-9:
+            step = step / 2.0
+        found = found - step
+        if np.abs(step).max() < 1e-9:
+            break
+    return Weights(**{field.name: float(value) for field, value in zip(fields(Weights), found, strict=True)})
+
+
+def fused_scores(asked: Asked, truth: Int64, fusion: Fusion) -> dict[str, float]:
+    """The figures of a model card, by name, of what numbers, rules and the model say together."""
+    struck, calm = truth >= FIRST, truth == NONE
+    if not struck.any():
+        return {}
+    likely = pooled(asked, fusion.weights)
+    said = chosen(likely, evident(asked.clues), fusion.threshold)
+    named = said >= FIRST
+    best = np.argsort(-likely[:, FIRST:], axis=1)[:, :3] + FIRST
+    return {
+        "fused, a struck request: top-1": float((best[struck, 0] == truth[struck]).mean()),
+        "fused, a struck request: top-3": float((best[struck] == truth[struck, None]).any(axis=1).mean()),
+        "fused, a struck request: named": float(named[struck].mean()),
+        "fused, a struck request: right where named": _mean((said == truth)[struck & named]),
+        "fused, healthy requests: given a cause": _mean(named[calm]),
+        "fused, the verdict: calibration error": calibration_error(sure_of(likely, said), said == truth),
+    }
+
+
+def sure_of(likely: Likely, said: Int64) -> Float64:
+    """float64 [n]: how likely what was said is."""
+    return likely[np.arange(len(said)), said]
+
+
+def _mean(right: Mask) -> float:
+    return float(right.mean()) if len(right) else float("nan")
