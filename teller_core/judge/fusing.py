@@ -115,7 +115,7 @@ def _with_operator(seen: _Seen, finding: Finding) -> Finding:
     """``finding`` with the operator that the model points at, where that is of the step to blame and rules name none."""
     opinion = seen.opinion
     best = opinion.pointed[0] if opinion.pointed else None
-    if best is None or best.likely < POINTED or best.value <= best.normal:
+    if best is None or best.likely < POINTED or not 0 <= best.normal < best.value:
         return finding
     if finding.operator is not None or finding.view != "vertical" or finding.step not in (None, opinion.step):
         return finding
