@@ -68,9 +68,7 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
         help="a baseline of `learn` (default: that of the same service, where one is known)",
     )
     why.add_argument("--model", action="store_true", help="ask the model of root causes as well, once it is loaded")
-    why.add_argument(
-        "--weights", type=path, metavar="FILE", help="ask the model in this file (default: that which ships)"
-    )
+    why.add_argument("--weights", type=path, metavar="FILE", help="of the model to ask (default: those that ship)")
     _learn(add("learn", "learn what is usual for a service from captures in which all was well"))
     _inspecting(add, which)
     _recording(add)
@@ -198,7 +196,7 @@ def _running(add: Callable[..., Parser]) -> None:
         metavar="PROFILES",
         help="a file that says what may be recorded (default: nothing)",
     )
-    serve.add_argument("--weights", type=path, metavar="FILE", help="of the model (default: that which ships)")
+    serve.add_argument("--weights", type=path, metavar="FILE", help="of the model (default: those that ship)")
     demo = add("demo", "break a real service, and find out why it was slow")
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
     demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")

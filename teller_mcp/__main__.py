@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a TOML file that says what may be recorded: it adds the tools capture_trace and job (default: nothing may)",
     )
     parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="of the model of root causes (default: that which ships)"
+        "--weights", type=Path, metavar="FILE", help="of the model of root causes (default: those that ship)"
     )
     return parser
 
