@@ -70,13 +70,15 @@ def fitted(asked: Asked, truth: Int64) -> Weights:
         likely = shares(given @ at, there)[rows, truth]
         return float(-np.log(np.maximum(likely, 1e-300)).sum() + 0.5 * PRIOR * np.sum((at - prior) ** 2))
 
-    found: Float64 = prior
+    found = prior
     for _ in range(ROUNDS):
         likely = shares(given @ found, there)
-        mean: Likely = np.einsum("nc,nct->nt", likely, given)
+        held = likely[:, :, None] * given
+        mean: Likely = held.sum(axis=1)
         slope = mean.sum(axis=0) - right + PRIOR * (found - prior)
-        bend: Likely = np.einsum("nc,nct,ncs->ts", likely, given, given, optimize=True) - mean.T @ mean
-        step: Float64 = np.linalg.solve(bend + PRIOR * np.eye(len(prior)), slope)
+        flat = given.reshape(-1, len(prior))
+        bend = held.reshape(-1, len(prior)).T @ flat - mean.T @ mean
+        step = np.linalg.solve(bend + PRIOR * np.eye(len(prior)), slope)
         while surprise(found - step) > surprise(found) and np.abs(step).max() > 1e-9:
             step = step / 2.0
         found = found - step
