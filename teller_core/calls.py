@@ -47,6 +47,11 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
     metric = Parser(add_help=False)
     metric.add_argument("--metric", choices=METRICS, default="e2e", help="what slow means (default: end to end)")
     metric.add_argument("--slo-ms", type=number, metavar="MS", help="the latency that was promised")
+    named, held = Parser(add_help=False), Parser(add_help=False)
+    named.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
+    held.add_argument("--against", metavar="NAME", help="a baseline of `learn` (default: its service's, if known)")
+    held.add_argument("--model", action="store_true", help="ask the model of root causes as well, once it is loaded")
+    held.add_argument("--weights", type=path, metavar="FILE", help="of the model to ask (default: those that ship)")
     top = Parser(prog="teller", description="Why was this LLM request slow?", parents=[common])
     top.add_argument("--version", action="version", version=f"teller {VERSION}", help="show the version and leave")
     below = top.add_subparsers(metavar="VERB", required=True, parser_class=Parser)
@@ -60,17 +65,11 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
 
     _reading(add)
     _slow(add("slow", "list the requests, slowest first", which, metric))
-    why = add("why", "say why a request was slow", which, metric)
-    why.add_argument("request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id")
-    why.add_argument(
-        "--against",
-        metavar="NAME",
-        help="a baseline of `learn` (default: that of the same service, where one is known)",
-    )
-    why.add_argument("--model", action="store_true", help="ask the model of root causes as well, once it is loaded")
-    why.add_argument("--weights", type=path, metavar="FILE", help="of the model to ask (default: those that ship)")
+    add("why", "say why a request was slow", which, metric, named, held)
+    report = add("report", "write why a request was slow as a page of HTML, with pictures", which, metric, named, held)
+    report.add_argument("-o", "--to", type=path, metavar="FILE", help="where to write it; FILE.png: its picture alone")
     _learn(add("learn", "learn what is usual for a service from captures in which all was well"))
-    _inspecting(add, which)
+    _inspecting(add, which, named)
     _recording(add)
     _running(add)
     _lab(add("lab", "make faults of a real service, and the benchmark of them"), common)
@@ -116,7 +115,7 @@ def _learn(learn: Parser) -> None:
     other.add_argument("--forget", metavar="NAME", help="remove one")
 
 
-def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
+def _inspecting(add: Callable[..., Parser], which: Parser, named: Parser) -> None:
     cut = add("slice", "show the spans that bear on a request or a step", which)
     cut.add_argument("target", nargs="+", metavar="TARGET", help="request 42, step 17, or a span's handle RANK:ROW")
     cut.add_argument(
@@ -131,18 +130,18 @@ def _inspecting(add: Callable[..., Parser], which: Parser) -> None:
     cut.add_argument(
         "--rank", type=int, help="one process, by its position among the capture's ranks, from 0 (default: all)"
     )
-    cut.add_argument(
-        "--raw", action="store_true", help="the step as tokens of Trace Pair Encoding, whole, as a model is given it"
+    instead = cut.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--raw", action="store_true", help="the whole step as Trace Pair Encoding, as a model reads it"
     )
+    instead.add_argument("--chrome", type=path, metavar="FILE", help="write all its spans as a trace for Perfetto")
     explain = add("explain-op", "say what an operator is and does here", which)
     explain.add_argument("name", metavar="NAME", help="as a slice shows it: aten::mm, a kernel, a collective")
     compare = add("compare", "compare two requests or two captures", which)
     compare.add_argument("before", metavar="BEFORE", help="a request, CAPTURE/REQUEST, or a capture's id")
     compare.add_argument("after", metavar="AFTER", help="another one of the same kind")
-    suppose = add("what-if", "say how much sooner a request would have ended had something taken another time", which)
-    suppose.add_argument(
-        "request", metavar="REQUEST", help="its number, or the engine's, the client's or the trace's id"
-    )
+    what_if = "say how much sooner a request would have ended had something taken another time"
+    suppose = add("what-if", what_if, which, named)
     suppose.add_argument(
         "supposed",
         nargs="+",

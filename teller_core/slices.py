@@ -87,6 +87,28 @@ def tokens(store: Store, target: str, *, capture: str | None = None, rank: int |
     return with_losses(report, losses.SPANS, problems_of(store, aim.capture))
 
 
+class Uncut(NamedTuple):
+    """All that a slice is cut from: the ``spans`` of what was named, of a capture; ``about`` says of what."""
+
+    capture: str
+    spans: Sequence[StepSpans]
+    about: str
+
+
+def uncut(store: Store, target: str, *, capture: str | None = None, rank: int | None = None) -> Uncut:
+    """The spans of the step or below the span that ``target`` names, as for :func:`causal_slice`, none left out."""
+    aim = _aim(store, target, capture, rank)
+    if aim.span is not None:
+        at, row = aim.span
+        return Uncut(aim.capture, [StepSpans(at, row, store.subtree(aim.capture, at, row))], f"span {at}:{row}")
+    _step(store, aim)
+    spans = _profiled(store, aim.capture, store.work(aim.capture, aim.step, aim.step + 1), rank, SLICE_COLUMNS)
+    if not any(len(mine.tree) for mine in spans):
+        why = f"no profile overlaps step {aim.step}, so it has no spans"
+        raise UnknownName("the slice", why, "Name a step of which a profile was recorded")
+    return Uncut(aim.capture, spans, f"step {aim.step}")
+
+
 def _rank_tokens(spans: StepSpans, suspects: Int32, vocabulary: "Vocabulary") -> RankTokens:
     from teller_core.context.tpe.of_steps import step_tokens
 

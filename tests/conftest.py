@@ -31,8 +31,10 @@ from teller_core.data.report import (
     WhyReport,
 )
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
+from teller_core.data.report_timeline import TimelinePanel, TimelineReport, TimelineRow
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
+from teller_core.timelines import Illustrated
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """What a shell runs in the background ignores Ctrl-C, and so would all that is started here and shall end by it."""
@@ -326,6 +328,58 @@ def a_supposition() -> WhatIfReport:
     )
 
 
+def a_timeline(text: str = "aten::mm, 811.9 ms") -> TimelineReport:
+    """A request of two rows beside a shorter one, and its step of two."""
+    steps = TimelineRow(
+        group="engine",
+        layer="engine",
+        label="steps with it",
+        start_ms=[0.0, 1200.0, 4000.0],
+        dur_ms=[1200.0, 811.9, 12.5],
+        kind=["prefill_step", "decode_step", "decode_step"],
+        text=["step 16", "step 17", "3 short ones, 12 ms in all, the longest: step 18"],
+        count=[1, 1, 3],
+        finding=[0, 1, 0],
+    )
+    log = steps.model_copy(
+        update={"group": "log", "layer": "log", "label": "log lines", "kind": ["log"] * 3, "untrusted_text": [text] * 3}
+    )
+    inside = TimelineRow(
+        group="rank 0, worker",
+        layer="operator",
+        label="operators",
+        start_ms=[1.5],
+        dur_ms=[811.9],
+        kind=["operator"],
+        text=[text],
+        count=[1],
+        finding=[1],
+    )
+    request = TimelinePanel(
+        shows="request",
+        side="asked",
+        request=42,
+        step=None,
+        title="Request 42",
+        length_ms=4812.4,
+        rows=[steps, log],
+        merged=3,
+        left_out=0,
+        note="",
+    )
+    other = request.model_copy(update={"side": "beside", "request": 7, "title": "Request 7", "length_ms": 1100.0})
+    step = {"shows": "step", "request": None, "step": 17, "title": "Step 17", "length_ms": 820.0, "rows": [inside]}
+    return TimelineReport(
+        capture=CAPTURE,
+        request=42,
+        metric="e2e",
+        beside=7,
+        beside_why="request 7: of those of like work one that took what its work predicts",
+        panels=[request, other.model_copy(update={"rows": [steps]}), request.model_copy(update=step)],
+        note="no other of the profiled steps with like work took less",
+    )
+
+
 def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
     """Verbs that answer with the samples above, save for those in ``changes``."""
     usual: dict[str, Callable[..., Any]] = {
@@ -343,6 +397,8 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "learned": lambda store: a_baseline(),
         "forget": lambda store, name: a_baseline(),
         "refine": lambda store, report, loader, **_: report,
+        "illustrated": lambda store, answer: Illustrated(a_timeline(), a_slice(), ""),
+        "as_chrome": lambda store, target, **_: (iter(['{"traceEvents": []}']), 0),
     }
     return Verbs(**{**usual, **(changes or {})})
 
@@ -360,6 +416,7 @@ class Samples:
     comparison = staticmethod(a_comparison)
     supposed = staticmethod(a_supposition)
     baseline = staticmethod(a_baseline)
+    timeline = staticmethod(a_timeline)
     hostile = HOSTILE
 
 

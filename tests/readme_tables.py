@@ -12,7 +12,15 @@ from pydantic.fields import FieldInfo
 
 from teller_core import cli
 from teller_core.calls import parser
-from teller_core.data import report, report_lab, report_learned, report_recording, report_tokens, report_what_if
+from teller_core.data import (
+    report,
+    report_lab,
+    report_learned,
+    report_recording,
+    report_timeline,
+    report_tokens,
+    report_what_if,
+)
 from teller_core.data.causes import causes as taxonomy
 from teller_core.data.losses import LOSSES
 from teller_core.ingest import catalog
@@ -26,6 +34,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "formats": report.FormatsReport,
     "slow": report.SlowReport,
     "why": report.WhyReport,
+    "report": report_timeline.WrittenReport,
     "slice": report.SliceReport,
     "slice --raw": report_tokens.TokensReport,
     "explain-op": report.OperatorReport,

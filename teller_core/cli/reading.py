@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from teller_core.calls import option
+from teller_core.cli import written
 from teller_core.cli.speech import say, show, style
 from teller_core.cli.verbs import Verbs, store_path
 from teller_core.tell.progress import shown_on
 
 if TYPE_CHECKING:
-    from teller_core.data.report import Model, WhyReport
+    from teller_core.data.report import Model
 
 
 def _answer(
@@ -85,27 +86,13 @@ def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 
 
 def _why(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
-    def ask(loaded: Verbs, store: Any) -> "WhyReport":
-        report = loaded.why(
-            store,
-            given.request,
-            capture=given.capture,
-            metric=given.metric,
-            slo_ms=given.slo_ms,
-            against=given.against,
-        )
-        if not given.model and given.weights is None:
-            return report
-        from teller_core.model.loading import Loader
-
-        loader = Loader(given.weights, wait=True)
-        return loaded.refine(store, report, loader, slo_ms=given.slo_ms, against=given.against)
-
-    return _answer(given, verbs, ask)
+    return _answer(given, verbs, lambda loaded, store: written.why(loaded, store, given))
 
 
 def _slice(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     target = " ".join(given.target)
+    if given.chrome:
+        return _answer(given, verbs, lambda loaded, store: written.trace(loaded, store, target, given))
     if given.raw:
         return _answer(
             given, verbs, lambda loaded, store: loaded.tokens(store, target, capture=given.capture, rank=given.rank)
@@ -117,6 +104,10 @@ def _slice(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
             store, target, capture=given.capture, rank=given.rank, budget=given.budget, nodes=given.nodes
         ),
     )
+
+
+def _report(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(given, verbs, lambda loaded, store: written.page(loaded, store, given))
 
 
 def _explain(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
@@ -178,6 +169,7 @@ VERBS: Mapping[str, Callable[..., int]] = {
     "formats": _formats,
     "slow": _slow,
     "why": _why,
+    "report": _report,
     "slice": _slice,
     "explain-op": _explain,
     "compare": _compare,

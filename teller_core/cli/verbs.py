@@ -1,6 +1,6 @@
 """What the command line asks of the core, and where captures are kept."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from teller_core.data.report_tokens import TokensReport
     from teller_core.data.report_what_if import WhatIfReport
     from teller_core.model.loading import Loader
+    from teller_core.timelines import Illustrated
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,14 @@ class Verbs:
     forget: "Callable[..., LearnReport]"
     refine: "Callable[..., WhyReport]"
     """What ``why`` said, with the model of a loader asked as well."""
+    illustrated: "Callable[..., Illustrated]"
+    """An answer of ``why`` with what stands beside it on a page: its timeline and its slice."""
+    as_chrome: Callable[..., tuple[Iterator[str], int]]
 
 
 def pipeline_verbs() -> Verbs:
     """The verbs of the core. Loading them takes a moment: call this when the first answer is wanted."""
-    from teller_core import answers, slices
+    from teller_core import answers, slices, timelines
     from teller_core.store.store import Store
 
     return Verbs(
@@ -66,6 +70,8 @@ def pipeline_verbs() -> Verbs:
         learned=_learned,
         forget=_forget,
         refine=_refine,
+        illustrated=timelines.illustrated,
+        as_chrome=timelines.as_chrome,
     )
 
 

@@ -9,7 +9,6 @@ from teller_core.data.report import (
     CapturesReport,
     Cell,
     CompareReport,
-    EvidenceItem,
     Finding,
     FormatsReport,
     IdentityReport,
@@ -20,14 +19,15 @@ from teller_core.data.report import (
     Part,
     SliceReport,
     SlowReport,
-    Together,
     WhyReport,
 )
 from teller_core.data.report_learned import LearnReport
 from teller_core.data.report_recording import DoctorReport, MergeReport
+from teller_core.data.report_timeline import WrittenReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.doctor_page import doctor_page
+from teller_core.tell.facts import evidence, rescheduled, saving
 from teller_core.tell.files_page import file_lines, ranks_of
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
 from teller_core.tell.learned_page import learned_page
@@ -47,9 +47,6 @@ VERDICTS = {
     "could_not_tell": "COULD NOT TELL",
 }
 COLORS = {"cause": "31;1", "normal": "32;1", "typical_here": "32;1", "could_not_tell": "33;1"}
-SCOPES = {"capture": "whole capture"}
-UNIT_OF_TIME = 3
-"""Characters, with the space before it, of units that have no plural: ms, us, s."""
 RANKS = 16
 """Ranks that a page about one request shows."""
 STRETCHES = {
@@ -173,11 +170,11 @@ def _finding(number: int, finding: Finding, style: Style) -> list[str]:
         "",
         *map(style.head, wrap(finding.title, style, f"{number}. ")),
         *wrap(f"{finding.cause}, confidence {finding.confidence:.2f}, {', '.join(filter(None, where))}", style, "   "),
-        *wrap(_saving(finding), style, "   "),
-        *wrap(_rescheduled(finding), style, "   "),
+        *wrap(saving(finding), style, "   "),
+        *wrap(rescheduled(finding), style, "   "),
     ]
     for item in finding.evidence:
-        lines += wrap(_evidence(item), style, "   - ")
+        lines += wrap(evidence(item), style, "   - ")
     for text in finding.against:
         lines += wrap(text, style, "   not ", "       ")
     return [*lines, *wrap(finding.fix, style, "   Fix: ")] if finding.fix else lines
@@ -189,45 +186,8 @@ def _together(report: WhyReport, style: Style) -> list[str]:
         return []
     both = report.together
     head = f"Without {', '.join(both.causes)}, all of them at once"
-    told = [*wrap(_saving(both), style, "   "), *wrap(_rescheduled(both), style, "   ")]
+    told = [*wrap(saving(both), style, "   "), *wrap(rescheduled(both), style, "   ")]
     return ["", *map(style.head, wrap(head, style)), *told]
-
-
-def _rescheduled(finding: Finding | Together) -> str:
-    """The saving with new batches; nothing where no saving is claimed anyway."""
-    if finding.rescheduled_ms is None:
-        why = finding.rescheduled_assumes
-        return f"With batches made anew no saving is claimed: {why}" if why and finding.saving_ms is not None else ""
-    low, high = milliseconds(finding.rescheduled_low_ms), milliseconds(finding.rescheduled_high_ms)
-    return f"With batches made anew {milliseconds(finding.rescheduled_ms)} sooner ({low} to {high})."
-
-
-def _saving(finding: Finding | Together) -> str:
-    if finding.saving_ms is None:
-        return f"No saving is claimed: {finding.saving_assumes}"
-    low, high = milliseconds(finding.saving_low_ms), milliseconds(finding.saving_high_ms)
-    between = f" ({low} to {high})" if low != high else ""
-    return f"It would have ended {milliseconds(finding.saving_ms)} sooner{between}: {finding.saving_assumes}"
-
-
-def _of(value: float, unit: str) -> str:
-    """The unit of one thing, or of several."""
-    return unit.removesuffix("s") if value == 1 and len(unit) > UNIT_OF_TIME else unit
-
-
-def _evidence(item: EvidenceItem) -> str:
-    unit = f" {item.unit}" if item.unit else ""
-    parts = [
-        plain(item.name, LONGEST_NAME) if item.name else item.kind.replace("_", " "),
-        f"step {item.step}" if item.step is not None and item.kind != "step" else "",
-        f"{item.value:,.6g}{_of(item.value, unit)}" if item.value is not None else "",
-        f"normally {item.normal:,.6g}{unit}" if item.normal is not None else "",
-        f"span {item.span}" if item.span else "",
-        f"at {plain(item.log_line, 120)}" if item.log_line else "",
-        f'"{plain(item.untrusted_text)}"' if item.untrusted_text else "",
-        f"({SCOPES.get(item.scope, item.scope.replace('_', ' '))})",
-    ]
-    return ", ".join(filter(None, parts)).replace(", (", " (")
 
 
 def _ranks(report: WhyReport, style: Style) -> list[str]:
@@ -383,6 +343,11 @@ def _brief(side: str) -> str:
     return plain(f"{capture[:12]}{slash}{request}", 40)
 
 
+def _written(report: WrittenReport, style: Style) -> list[str]:
+    size = f"{report.bytes / 1000:,.0f} kB" if report.bytes >= 1000 else many(report.bytes, "byte")
+    return wrap(f"{report.file}: {report.what}, {size}. Open it with {report.open_with}.", style)
+
+
 PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     ImportReport: _captures,
     CapturesReport: _captures,
@@ -397,4 +362,5 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     TokensReport: tokens_page,
     WhatIfReport: what_if_page,
     LearnReport: learned_page,
+    WrittenReport: _written,
 }

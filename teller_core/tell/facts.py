@@ -1,0 +1,47 @@
+"""What a finding saves, and the facts that it stands on, each on one line: for every page that shows one."""
+
+from teller_core.data.report_findings import EvidenceItem, Finding, Together
+from teller_core.tell.layout import LONGEST_NAME, milliseconds, plain
+
+SCOPES = {"capture": "whole capture"}
+UNIT_OF_TIME = 3
+"""Characters, with the space before it, of units that have no plural: ms, us, s."""
+
+
+def rescheduled(finding: Finding | Together) -> str:
+    """The saving with new batches, empty where no saving is claimed anyway."""
+    if finding.rescheduled_ms is None:
+        why = finding.rescheduled_assumes
+        return f"With batches made anew no saving is claimed: {why}" if why and finding.saving_ms is not None else ""
+    low, high = milliseconds(finding.rescheduled_low_ms), milliseconds(finding.rescheduled_high_ms)
+    return f"With batches made anew {milliseconds(finding.rescheduled_ms)} sooner ({low} to {high})."
+
+
+def saving(finding: Finding | Together) -> str:
+    """What the end of it would save, or why that is not claimed."""
+    if finding.saving_ms is None:
+        return f"No saving is claimed: {finding.saving_assumes}"
+    low, high = milliseconds(finding.saving_low_ms), milliseconds(finding.saving_high_ms)
+    between = f" ({low} to {high})" if low != high else ""
+    return f"It would have ended {milliseconds(finding.saving_ms)} sooner{between}: {finding.saving_assumes}"
+
+
+def _of(value: float, unit: str) -> str:
+    """The unit of one thing, or of several."""
+    return unit.removesuffix("s") if value == 1 and len(unit) > UNIT_OF_TIME else unit
+
+
+def evidence(item: EvidenceItem) -> str:
+    """One fact on one line."""
+    unit = f" {item.unit}" if item.unit else ""
+    parts = [
+        plain(item.name, LONGEST_NAME) if item.name else item.kind.replace("_", " "),
+        f"step {item.step}" if item.step is not None and item.kind != "step" else "",
+        f"{item.value:,.6g}{_of(item.value, unit)}" if item.value is not None else "",
+        f"normally {item.normal:,.6g}{unit}" if item.normal is not None else "",
+        f"span {item.span}" if item.span else "",
+        f"at {plain(item.log_line, 120)}" if item.log_line else "",
+        f'"{plain(item.untrusted_text)}"' if item.untrusted_text else "",
+        f"({SCOPES.get(item.scope, item.scope.replace('_', ' '))})",
+    ]
+    return ", ".join(filter(None, parts)).replace(", (", " (")
