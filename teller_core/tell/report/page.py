@@ -57,8 +57,7 @@ def _head(title: str) -> str:
 
 
 def _foot(answer: WhyReport) -> str:
+    judged = f"judged by {answer.judged_by}{f' ({answer.model})' if answer.model else ''}"
     mapping = f"which requests each step served is {answer.coverage.mapping}"
-    words = (
-        f"By TELLER, from capture {answer.capture[:12]}, at tier T{answer.tier}; {mapping}. This page loads nothing."
-    )
-    return tag("footer", said(words))
+    where = f"from capture {answer.capture[:12]}, at tier T{answer.tier}, {judged}; {mapping}"
+    return tag("footer", said(f"By TELLER, {where}. This page loads nothing."))

@@ -146,6 +146,11 @@ def test_everything_of_the_answer_stands_on_the_page(samples: Any) -> None:
     assert "Preempted cmpl-0000" in page.text("code")
 
 
+def test_the_end_says_what_the_verdict_comes_from(samples: Any) -> None:
+    end = Parsed(of(samples, model="it is still loading")).text("footer")
+    assert "at tier T3, judged by numbers and rules (it is still loading); which requests" in end
+
+
 def test_the_slice_folds_as_its_spans_hang_together(samples: Any) -> None:
     page = of(samples)
     tree = page[page.index('class="tree"') :]
