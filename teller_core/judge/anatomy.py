@@ -16,6 +16,7 @@ from teller_core.data.table import Float64, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
 from teller_core.judge.around import AROUND_NS
+from teller_core.judge.intervals import Spans, clip, overlaps, union
 from teller_core.judge.places import own_time
 from teller_core.judge.prepare import CALM, Case
 
@@ -23,6 +24,8 @@ WEIGHTS = re.compile(r"linear|addmm|\bmm$|::mm|_mm$|matmul|bmm|gemm|embedding", 
 """Operators that read the model's weights: with few tokens a step they go as fast as memory does."""
 SLOW = 1.3
 """Times what calm profiled steps take: a profile makes all of them slower, so that others are no measure."""
+SILENT = 1.5
+"""Silences grow with the work of a step and with a busy host, too: steps must be so many times as long for them."""
 LEAST = 2
 """Slow steps, and calm ones, that are compared at least."""
 MOSTLY = 0.5
@@ -36,13 +39,14 @@ PART = 0.1
 """Operators with a smaller share of the time of those that read weights are not asked; nor is a call repeated that adds a smaller
 share to a step.
 """
-WAYS = ("operator", "weights", "one silence", "silences")
+SILENCES = ("one silence", "silences")
+WAYS = ("operator", "weights", "collectives", *SILENCES)
 
 
 class Way(NamedTuple):
-    """How profiled steps were slow, one of WAYS: one operator took longer, those that read weights did, one silence grew, or
-    all did. ``steps``: those that were; ``operator``: its name, or empty; ``value`` and ``normal``: int ns, medians of a step;
-    ``times``: how many times as long as calm ones they took.
+    """How profiled steps were slow, one of WAYS: one operator took longer, those that read weights did, all ranks were longer in
+    collectives, one silence grew, or all did. ``steps``: those that were; ``operator``: its name, or empty; ``value`` and
+    ``normal``: int ns, medians of a step; ``times``: how many times as long as calm ones they took.
     """
 
     kind: str
@@ -55,14 +59,17 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class _Step:
-    """int ns: what one step ``lasted``, its ``silence``, the ``longest`` of it; by operator, its own time and its calls; by
-    collective, its own time: most of it may be spent waiting.
+    """int ns: what one step ``lasted`` on one rank, its ``silence``, the ``longest`` of it, and the time spent ``together`` with
+    other ranks; by operator, its own time and its calls; by collective, its own time: most of it may be spent waiting.
+    ``place`` of the longest silence: how many operators ran before it, or, where that is nearer, after it, below 0.
     """
 
     step: int
     lasted: int
     silence: int
     longest: int
+    place: int
+    together: int
     own: dict[str, int]
     calls: dict[str, int]
     met: dict[str, int]
@@ -173,22 +180,40 @@ def _slow_way(case: Case) -> Way | None:
         return None
     usual = _middle([found[at] for at in np.flatnonzero(calm).tolist()])
     ways = {at: _way(found[at], usual) for at in np.flatnonzero(slow).tolist()}
-    kind, operator = max(dict.fromkeys(ways.values()), key=lambda way: list(ways.values()).count(way))
-    mine = [at for at, way in ways.items() if way == (kind, operator)]
-    if not kind or len(mine) < max(LEAST, AGREE * len(ways)):
+    kind, where = max(dict.fromkeys(ways.values()), key=lambda way: list(ways.values()).count(way))
+    mine = [at for at, way in ways.items() if way == (kind, where)]
+    operator = where if kind == "operator" else ""
+    longer = float(np.median(times[mine]))
+    if not kind or len(mine) < max(LEAST, AGREE * len(ways)) or (kind in SILENCES and longer < SILENT):
+        return None
+    if kind == "collectives" and not _all_ranks(found, ways):
         return None
     value, normal = (_size(kind, operator, one) for one in (_middle([found[at] for at in mine]), usual))
     steps = np.array([found[at].step for at in mine], np.int64)
-    return Way(kind, steps, operator, value, normal, float(np.median(times[mine])))
+    return Way(kind, steps, operator, value, normal, longer)
+
+
+def _all_ranks(found: list[_Step], ways: dict[int, tuple[str, str]]) -> bool:
+    """Whether slow steps were longer in collectives on several ranks at once: where one was not, the others waited for it."""
+    ranks: dict[int, list[bool]] = {}
+    for at, (kind, _) in ways.items():
+        ranks.setdefault(found[at].step, []).append(kind == "collectives")
+    several = [all(each) and len(each) > 1 for each in ranks.values()]
+    return sum(several) >= AGREE * len(several)
 
 
 def _way(one: _Step, calm: _Step) -> tuple[str, str]:
-    """(one of WAYS or empty, the operator)."""
+    """(one of WAYS or empty, the operator or where the longest silence is: what a step does itself, it does in one place; who is
+    set aside by others is so anywhere).
+    """
     more, silence = one.lasted - calm.lasted, one.silence - calm.silence
     if more <= 0:
         return "", ""
+    if one.together - calm.together >= MOSTLY * more:
+        return "collectives", ""
     if silence >= MOSTLY * more:
-        return ("one silence" if one.longest - calm.longest >= MOSTLY * silence else "silences"), ""
+        alone = one.longest - calm.longest >= MOSTLY * silence
+        return ("one silence", str(one.place)) if alone else ("silences", "")
     added = {name: ns - calm.own.get(name, 0) for name, ns in one.own.items()}
     whole = sum(max(ns, 0) for ns in added.values())
     top = max(added, key=lambda name: added[name])
@@ -220,6 +245,8 @@ def _size(kind: str, operator: str, one: _Step) -> int:
             return one.own.get(operator, 0)
         case "weights":
             return sum(ns for name, ns in one.own.items() if WEIGHTS.search(name))
+        case "collectives":
+            return one.together
         case "one silence":
             return one.longest
         case _:
@@ -236,6 +263,8 @@ def _middle(steps: list[_Step]) -> _Step:
         lasted=of([one.lasted for one in steps]),
         silence=of([one.silence for one in steps]),
         longest=of([one.longest for one in steps]),
+        place=0,
+        together=of([one.together for one in steps]),
         own={name: of([one.own.get(name, 0) for one in steps]) for name in names},
         calls={name: of([one.calls.get(name, 0) for one in steps]) for name in names},
         met={name: of([one.met.get(name, 0) for one in steps]) for one in steps for name in one.met},
@@ -252,27 +281,49 @@ def _steps(case: Case, *, decode: bool = True) -> list[_Step]:
             continue
         mine = np.flatnonzero((work.rank == position) & case.detailed & known[work.step])
         own = own_time(rank.tree) if len(mine) else np.empty(0, np.int64)
+        waits = case.once("collectives of processes", _collectives)[position]
         for at in mine.tolist():
             span = (int(work.start[at]) - rank.shift, int(work.stop[at]) - rank.shift)
             rows = slice(int(work.row[at]), int(work.row_stop[at]))
-            found.append(_step(rank.tree, own, rows, span, int(work.step[at])))
+            found.append(_step(rank.tree, own, rows, span, int(work.step[at]), waits=clip(waits, *span)))
     return found
 
 
-def _step(tree: Tree, own: Int64, rows: slice, span: tuple[int, int], step: int) -> _Step:
+def _collectives(case: Case) -> dict[int, Spans]:
+    """When the process of each rank was in collectives, on the clock of its trace: one of its traces may tell of them, another of
+    its operators.
+    """
+    ranks, table = case.capture.ranks, case.capture.collectives
+    process = [(rank.host, rank.pid) for rank in ranks]
+    found: dict[int, Spans] = {}
+    for position, rank in enumerate(ranks):
+        same = [at == position or (rank.pid > 0 and who == process[position]) for at, who in enumerate(process)]
+        rows = np.flatnonzero(np.array(same, np.bool_)[table.rank])
+        start = table.start[rows] - rank.shift
+        found[position] = union(start, start + table.dur[rows])
+    return found
+
+
+def _step(tree: Tree, own: Int64, rows: slice, span: tuple[int, int], step: int, *, waits: Spans) -> _Step:
     trace = tree.trace
     work = np.flatnonzero(trace.layer[rows] == Layer.OPERATOR) + rows.start
     outer = work[np.append(-1, np.maximum.accumulate(tree.stop[work])[:-1]) <= work] if len(work) else work
     lane = trace.lane[outer]
     busiest = outer[lane == int(np.argmax(np.bincount(lane, weights=trace.dur[outer])))] if len(outer) else outer
     start, stop = trace.start[busiest], trace.start[busiest] + trace.dur[busiest]
-    gaps = (np.append(start, span[1]) - np.append(span[0], np.maximum.accumulate(stop) if len(stop) else stop)).clip(0)
+    low, high = np.append(span[0], np.maximum.accumulate(stop) if len(stop) else stop), np.append(start, span[1])
     met = np.flatnonzero(trace.layer[rows] == Layer.COMMUNICATION) + rows.start
+    edges = (trace.start[met], waits.start), (trace.end[met], waits.stop)
+    together = union(*(np.concatenate(each) for each in edges))
+    gaps = (high - low).clip(0) - overlaps(together, low, np.maximum(low, high))
+    at = int(np.argmax(gaps))
     return _Step(
         step=step,
         lasted=span[1] - span[0],
         silence=int(gaps.sum()),
         longest=int(gaps.max()),
+        place=at if 2 * at < len(gaps) else at - len(gaps),
+        together=int(overlaps(together, np.array([span[0]]), np.array([span[1]]))[0]),
         own=_by_name(tree, work, own[work]),
         calls=_by_name(tree, work, np.ones(len(work), np.int64)),
         met=_by_name(tree, met, own[met]),

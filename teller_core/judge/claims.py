@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from teller_core.data.causes import cause
 from teller_core.data.report import Metric
 from teller_core.judge.beside import BESIDE, arrivals
@@ -42,11 +44,30 @@ EVERYDAY = DIFFUSE | {
     "frontend.gateway_overhead",
     "scheduler.queue_saturation",
     "host.blocking_call",
+    "host.observer_overhead",
     "comm.straggler_rank",
     "comm.degraded_link",
     "comm.moe_imbalance",
 }
 """Where several requests come at once all of them lose some time to these, and all is well."""
+STEADY = frozenset(
+    {
+        "host.blocking_call",
+        "host.interpreter_lock",
+        "host.observer_overhead",
+        "host.step_overhead",
+        "comm.straggler_rank",
+        "comm.degraded_link",
+        "comm.moe_imbalance",
+    }
+)
+"""Everyday causes, too, and yet no bursts of a busy host bring them about: what several requests in a row lose to them, and calm
+ones do not, is told.
+"""
+STANDS_OUT = 1.5
+"""Times the most that any of some calm requests loses to it."""
+CALM_ONES = 16
+"""Calm requests that are looked at: what one answer costs does not grow with the requests of a capture."""
 OWN = frozenset({"scheduler.kv_preemption"})
 DIRECT = frozenset(
     {
@@ -107,7 +128,7 @@ def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
         return clue.ns >= max(FEW_NS, OWN_SHARE * view.span)
     diffuse = clue.cause in DIFFUSE and not clue.profiled
     if clue.ns < max(LEAST_NS, (DIFFUSE_SHARE if diffuse else LEAST_SHARE) * view.span):
-        return _lasts(view, clue)
+        return _lasts(view, answers, clue)
     if answers.slow:
         return True
     if clue.cause in ALWAYS_THERE and not clue.singled:
@@ -122,21 +143,54 @@ def _usual(view: Scene, key: str) -> float:
     return share * view.span if rate else -1.0
 
 
-def _lasts(view: Scene, clue: Clue) -> bool:
-    """Whether the requests beside it lost about as much to the same."""
-    if clue.cause in EVERYDAY | ALWAYS_THERE or clue.ns < max(FEW_NS, LASTING_SHARE * view.span):
+def _lasts(view: Scene, answers: Answers, clue: Clue) -> bool:
+    """Whether the requests beside it lost about as much to the same; and, where all lose some to it, more than calm ones do."""
+    diffuse = clue.cause in DIFFUSE and not clue.profiled
+    least = LEAST_SHARE if diffuse else LASTING_SHARE
+    if clue.ns < max(FEW_NS, least * view.span):
         return False
+    if clue.cause in EVERYDAY | ALWAYS_THERE:
+        if clue.cause not in STEADY or answers.worst < 1.0:
+            return False
+        usual = view.case.once(f"calm, {view.metric}", lambda case: _calm(case, view.metric))
+        least = max(least, STANDS_OUT * usual.get(clue.cause, 0.0)) if usual is not None else float("inf")
+        if clue.ns < least * view.span:
+            return False
     before, after = view.case.once("by arrival", arrivals).beside(view.life.request)
     near = [*before, *after]
-    struck = [clue.cause in _lost(view.case, request, view.metric) for request in near]
+    struck = [2 * _lost(view.case, request, view.metric).get(clue.cause, 0.0) >= least for request in near]
     return len(near) >= BESIDE and 2 * sum(struck) >= len(near)
 
 
-def _lost(case: Case, request: int, metric: Metric) -> frozenset[str]:
-    """The causes to which a request lost half of what counts at least."""
-    known = case.once(f"lost, {metric}", lambda case: dict[int, frozenset[str]]())
+def _lost(case: Case, request: int, metric: Metric) -> dict[str, float]:
+    """The share of its time that a request lost to each cause, of what is worth looking for."""
+    known = case.once(f"lost, {metric}", lambda case: dict[int, dict[str, float]]())
     if request not in known:
         view = scene(case, request, metric)
-        least = max(FEW_NS, LASTING_SHARE * view.span) / 2
-        known[request] = frozenset(clue.cause for clue in heard(view) if clue.ns >= least)
+        told = dearest(clue for clue in heard(view) if 2 * clue.ns >= FEW_NS) if view.span else []
+        known[request] = {clue.cause: clue.ns / view.span for clue in told}
     return known[request]
+
+
+def _calm(case: Case, metric: Metric) -> dict[str, float] | None:
+    """The largest share that any of some calm requests lost to each cause; None where it is not known which are calm."""
+    most: dict[str, float] = {}
+    calm = _calm_ones(case, "e2e" if metric == "slo" else metric)
+    for request in calm:
+        for key, share in _lost(case, request, metric).items():
+            most[key] = max(most.get(key, 0.0), share)
+    return most if calm else None
+
+
+def _calm_ones(case: Case, metric: Metric) -> list[int]:
+    """CALM_ONES requests, evenly drawn from the half that took least for their work and their load."""
+    rows = case.expected_rows.get(metric)
+    if rows is None:
+        return []
+    table, asked = case.assessment.requests, np.flatnonzero(rows >= 0)
+    value, work, load = (column[rows[asked]] for column in (table.value, table.by_work, table.by_load))
+    least = np.where(work > 0, np.where(load > 0, np.minimum(work, load), work), load)
+    known = (value > 0) & (least > 0)
+    order = asked[known][np.argsort(value[known] / least[known], kind="stable")]
+    calm = order[: len(order) // 2]
+    return calm[:: -(-len(calm) // CALM_ONES)].tolist() if len(calm) > BESIDE else []

@@ -15,6 +15,7 @@ from teller_core.judge import (
     rules_logs,
     rules_metrics,
     rules_neighbors,
+    rules_pace,
     rules_replicas,
     rules_scheduler,
     rules_service,
@@ -43,15 +44,22 @@ def memory_bandwidth(scene: Scene) -> Clue | None:
 
 
 def step_overhead(scene: Scene) -> Clue | None:
-    """By a device that stands still; else by what took more, gaps between steps or a silence in them."""
+    """By a device that stands still; else by what took more: gaps between steps, a silence in them, or the same in all."""
     device = rules_host.device_idle(scene)
-    found = [clue for clue in (rules_host.between_steps(scene), rules_anatomy.step_overhead(scene)) if clue is not None]
+    ways = (rules_host.between_steps, rules_anatomy.step_overhead, rules_pace.step_overhead)
+    found = [clue for clue in (way(scene) for way in ways) if clue is not None]
     return device or max(found, key=lambda clue: clue.ns, default=None)
 
 
 def observer_overhead(scene: Scene) -> Clue | None:
     """Our own recorder, else somebody's tracer."""
     found = [clue for clue in (rules_host.observer_overhead(scene), rules_anatomy.observer_overhead(scene)) if clue]
+    return max(found, key=lambda clue: clue.ns, default=None)
+
+
+def degraded_link(scene: Scene) -> Clue | None:
+    """By collectives that took far longer than in calm steps; else by what slow profiled steps have more."""
+    found = [clue for clue in (rules_comm.degraded_link(scene), rules_anatomy.degraded_link(scene)) if clue]
     return max(found, key=lambda clue: clue.ns, default=None)
 
 
@@ -80,7 +88,7 @@ RULES: Mapping[str, Rule] = {
     "cuda.allocator": rules_device.allocator,
     "gpu.wrong_kernel": rules_device.wrong_kernel,
     "gpu.colocated_contention": rules_device.colocated_contention,
-    "comm.degraded_link": rules_comm.degraded_link,
+    "comm.degraded_link": degraded_link,
     "comm.straggler_rank": rules_comm.straggler_rank,
     "comm.moe_imbalance": rules_experts.moe_imbalance,
     "comm.fabric_fallback": rules_comm.fabric_fallback,

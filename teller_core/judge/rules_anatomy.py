@@ -1,16 +1,19 @@
 """Rules by what slow profiled steps are made of: for requests whose steps were slow as well, and whose threads ran in them."""
 
-from teller_core.data.report import EvidenceItem
+import numpy as np
+
+from teller_core.data.report import EvidenceItem, View
 from teller_core.judge.anatomy import Way, slow_way
 from teller_core.judge.evidence import COUNTED, HINTED, Clue, cost, count
 from teller_core.judge.rules_host import worst, worst_item
 from teller_core.judge.scene import Scene
 
-ALIKE = 2.5
+ALIKE = 2.2
 """A request's steps were slow as profiled ones were where the times by which they were differ by no more than this factor."""
 SAID = {
     "operator": "own time of the operator in such a profiled step",
     "weights": "operators that read the weights in such a profiled step",
+    "collectives": "time in collectives in such a profiled step, on all of its ranks",
     "one silence": "the longest time in such a profiled step that no operator covers",
     "silences": "time in such a profiled step that no operator covers, in many pieces",
 }
@@ -36,19 +39,24 @@ def observer_overhead(scene: Scene) -> Clue | None:
     return _like(scene, "silences", "host.observer_overhead", layer="python")
 
 
+def degraded_link(scene: Scene) -> Clue | None:
+    """All ranks were longer in collectives in slow profiled steps: nobody waited for one of them alone."""
+    return _like(scene, "collectives", "comm.degraded_link", layer="communication", view="horizontal")
+
+
 def other_way(scene: Scene, kind: str) -> bool:
     """Whether profiled steps were slow in another way than ``kind``."""
     way = slow_way(scene.case)
     return way is not None and way.kind != kind
 
 
-def _like(scene: Scene, kind: str, cause: str, *, layer: str) -> Clue | None:
+def _like(scene: Scene, kind: str, cause: str, *, layer: str, view: View = "vertical") -> Clue | None:
     way = slow_way(scene.case)
     if way is None or way.kind != kind:
         return None
     held = scene.holds
-    busy = held.rest - held.asleep
-    busy[held.gap] = 0
+    apart = view == "horizontal"  # who waits for others may sleep
+    busy = np.where(held.gap, 0, held.rest - (0 if apart else held.asleep))
     ns = int(busy.sum())
     slow = (busy > 0) & (held.base > 0)
     if ns <= 0 or not slow.any():
@@ -59,7 +67,12 @@ def _like(scene: Scene, kind: str, cause: str, *, layer: str) -> Clue | None:
     own = bool(set(way.steps.tolist()) & set(scene.life.step.tolist()))
     evidence = [
         cost(
-            "its steps took longer than their work asks for, while their thread ran", ns, kind="step", scope="its_steps"
+            "its steps took longer than their work asks for"
+            if apart
+            else "its steps took longer than their work asks for, while their thread ran",
+            ns,
+            kind="step",
+            scope="its_steps",
         ),
         _of_profile(way, own=own),
         count("profiled steps that were slow in this way", len(way.steps), unit="steps", kind="span", scope="capture"),
@@ -74,6 +87,7 @@ def _like(scene: Scene, kind: str, cause: str, *, layer: str) -> Clue | None:
         operator=way.operator or None,
         layer=layer,
         profiled=True,
+        view=view,
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from teller_core.data.plain_names import NAME_LENGTH
 from teller_core.data.report import EvidenceItem
-from teller_core.data.table import UNKNOWN, Int64
+from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
+from teller_core.judge.around import AROUND_NS
 from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item, ms
 from teller_core.judge.intervals import Spans, overlaps, union
 from teller_core.judge.prepare import CALM, EAGER, EMPTY_ROWS, Case
@@ -24,6 +25,8 @@ SURPRISE = 3.0
 """and this many robust standard deviations more, in log time: on a busy host healthy collectives vary widely, too. Deviations of
 the quicker half: a link that is slow for a while is no part of what is usual.
 """
+LASTING = 1.2
+"""Or where the steps around took so many times the usual time in collectives, all together: chance evens out in many."""
 QUARTER = 0.6745
 """Standard deviations from the middle of a normal distribution to its quarters."""
 ALIKE = 0.5
@@ -57,7 +60,7 @@ def link(case: Case) -> Link:
 
 
 def degraded_link(scene: Scene) -> Clue | None:
-    """Collectives took several times their calm time on all ranks alike, the last one to arrive included."""
+    """Collectives took longer than their calm time on all ranks alike, the last one to arrive included."""
     seen, alike = link(scene.case), scene.case.once("slow alike", _slow_alike)
     if alike is None:
         return None
@@ -246,13 +249,31 @@ def _link(case: Case) -> Link:
     return Link(step, transfer, top, per_step, fewest, float(np.quantile(transfer / per_step, CALM)))
 
 
-def _slow(seen: Link) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _slow(case: Case, seen: Link) -> tuple[Mask, Mask]:
+    """bool a row each: its step was slow in collectives, alone; and with those around it."""
     if not len(seen.step):
-        return np.zeros(0, np.bool_)
+        return np.zeros(0, np.bool_), np.zeros(0, np.bool_)
     each = np.log(np.maximum(seen.transfer / seen.count, 1.0))
     low, middle = np.quantile(each, (0.25, 0.5))
     spread = float(middle - low) / QUARTER
-    return each >= np.log(max(seen.calm, 1.0)) + max(np.log(SLOWER), SURPRISE * spread)
+    alone = each >= np.log(max(seen.calm, 1.0)) + max(np.log(SLOWER), SURPRISE * spread)
+    # One step among many counts for no more than what is slow alone; and who computes prompts has more to send.
+    beyond = np.minimum(each - middle, np.log(SLOWER))
+    decodes = case.capture.steps.context_tokens[seen.step] == 0
+    return alone, _around(case, seen.step, beyond, decodes) >= np.log(LASTING)
+
+
+def _around(case: Case, step: Int64, value: Float64, some: Mask) -> Float64:
+    """float64 a row: the mean of a value over ``some`` steps of the same engine around each, 0 where there are none."""
+    engine, begin = case.capture.steps.engine[step], case.begin[step]
+    out = np.zeros(len(step))
+    for number in np.unique(engine).tolist():
+        mine = np.flatnonzero(engine == number)
+        mine = mine[np.argsort(begin[mine], kind="stable")]
+        time, total, many = begin[mine], *(np.append(0.0, np.cumsum(each[mine])) for each in (value * some, some))
+        low, high = np.searchsorted(time, time - AROUND_NS), np.searchsorted(time, time + AROUND_NS, "right")
+        out[mine] = (total[high] - total[low]) / np.maximum(many[high] - many[low], 1.0)
+    return out
 
 
 class _Alike(NamedTuple):
@@ -260,7 +281,7 @@ class _Alike(NamedTuple):
     link each; ``worst``: the row with the longest; ``took``, ``usual`` ns: what such a step takes and what it adds, medians.
     """
 
-    mask: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    mask: Mask
     added: Int64
     worst: int
     took: int
@@ -269,10 +290,12 @@ class _Alike(NamedTuple):
 
 def _slow_alike(case: Case) -> _Alike | None:
     seen = link(case)
-    mask = _slow(seen) & (seen.ranks > 1) & (seen.transfer >= ALIKE * seen.longest)
+    alone, lasting = _slow(case, seen)
+    mask = (alone | lasting) & (seen.ranks > 1) & (seen.transfer >= ALIKE * seen.longest)
     if not mask.any():
         return None
-    added = (seen.transfer - seen.count * seen.calm).astype(np.int64)
+    usual = np.where(alone, seen.calm, float(np.median(seen.transfer / seen.count)))
+    added = (seen.transfer - seen.count * usual).astype(np.int64)
     rows, took = np.flatnonzero(mask), case.took[seen.step[mask]]
     known = took[took != UNKNOWN]
     return _Alike(

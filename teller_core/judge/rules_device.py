@@ -155,16 +155,40 @@ def _stood(scene: Scene, key: str, mark: str, words: str, what: str) -> Clue | N
     if not scene.span or not len(life.step):
         return None
     step = np.unique(life.step[(life.start >= scene.low) & (life.start < scene.high)])
-    ns = int(seen.ns[mark][step].sum())
+    step = step[scene.case.profiled[step]]
+    if not len(step):
+        return None
+    stood = int(seen.ns[mark][step].sum())
+    usual = _usual(scene, mark, step)
+    ns = stood - usual
     if ns <= 0:
         return None
     evidence = [
-        cost(words, ns, kind="span"),
+        cost(words, stood, usual or None, kind="span"),
         count(what, int(seen.counts[mark][step].sum()), unit="calls", kind="span"),
         *_example(seen, mark, step),
     ]
     worst = int(step[np.argmax(seen.ns[mark][step])])
     return Clue(key, ns, COUNTED, evidence, step=worst, layer="runtime")
+
+
+def _usual(scene: Scene, mark: str, step: Int32 | Int64) -> int:
+    """ns that such steps stand still for as a rule, those that compute prompts and others apart: it makes none slower than its
+    peers. Against a limit all counts that a request spends.
+    """
+    if scene.metric == "slo":
+        return 0
+    decode, prompt = scene.case.once(f"usual {mark}", lambda case: _usually(case, mark))
+    computing = int((scene.case.capture.steps.context_tokens[step] > 0).sum())
+    return prompt * computing + decode * (len(step) - computing)
+
+
+def _usually(case: Case, mark: str) -> tuple[int, int]:
+    """int ns: the median over profiled steps that only decode, and over those that compute prompts."""
+    ns, computing = marks(case).ns[mark], case.capture.steps.context_tokens > 0
+    some = [case.profiled & ~computing, case.profiled & computing]
+    decode, prompt = (int(np.median(ns[mine])) if mine.any() else 0 for mine in some)
+    return decode, prompt
 
 
 def _example(seen: Marks, mark: str, step: Int32 | Int64) -> list[EvidenceItem]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.beside import BESIDE, Arrivals, arrivals
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
@@ -112,7 +113,9 @@ def prefill_interference(scene: Scene) -> Clue | None:
     blocking = (held.prompts > 0) & (held.base != UNKNOWN) & (held.took - held.base >= DOUBLED * held.base)
     if scene.metric != "itl_max":  # over many steps ordinary prompts add up to an ordinary load
         own = int(scene.case.capture.requests.prompt_tokens[scene.life.request])
-        blocking &= held.others >= LONG_TIMES * max(scene.case.once("usual prompt", _usual_prompt), own)
+        longest = scene.case.once("longest prompts", _longest).beside(scene.life.request)[held.step]
+        longest = np.where(longest > 0, np.minimum(longest, held.others), held.others)
+        blocking &= longest >= LONG_TIMES * max(scene.case.once("usual prompt", _usual_prompt), own)
     ns = int(held.prompts[blocking].sum())
     if ns <= 0:
         return None
@@ -126,6 +129,34 @@ def prefill_interference(scene: Scene) -> Clue | None:
         count("such steps", len(rows), unit="steps", scope="its_steps"),
     ]
     return Clue("scheduler.prefill_interference", ns, COUNTED, evidence, step=step)
+
+
+class _Longest(NamedTuple):
+    """A step each: ``tokens`` int64 of the request of whose prompt it computed most, and ``whose`` int64 position (-1: of nobody
+    known); ``next`` int64: of the one with the next most.
+    """
+
+    tokens: Int64
+    whose: Int64
+    next: Int64
+
+    def beside(self, request: int) -> Int64:
+        """int64 a step: the most tokens that it computed of one prompt of another request; 0 where nobody knows of any."""
+        return np.where(self.whose == request, self.next, self.tokens)
+
+
+def _longest(case: Case) -> _Longest:
+    """Ordinary prompts that came at once add up in a step, and none of them is long."""
+    part, count = case.capture.participation, len(case.begin)
+    rows = np.flatnonzero(part.role == Role.PREFILL)
+    rows = rows[np.lexsort((part.tokens[rows], part.step[rows]))]
+    step, tokens = part.step[rows], part.tokens[rows].astype(np.int64)
+    last = np.flatnonzero(np.append(step[1:] != step[:-1], True)[: len(step)])
+    most, whose, following = np.zeros(count, np.int64), np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    most[step[last]], whose[step[last]] = tokens[last], part.request[rows][last]
+    second = last[(last > 0) & (step[last - 1] == step[last])]
+    following[step[second]] = tokens[second - 1]
+    return _Longest(most, whose, following)
 
 
 def kv_preemption(scene: Scene) -> Clue | None:
@@ -205,8 +236,8 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
     whole = int(table.cached_tokens[request]) <= MISSED * prompt
     found = int(usual * prompt) if whole else min(scene.case.once("cached", _cached), prompt)
     missed = found - int(table.cached_tokens[request])
-    partly = not whole and missed > scene.case.once("block", _block) and _alike(scene, missed)
-    if not (whole or partly):
+    lasts = missed > scene.case.once("block", _block) and _alike(scene, missed)
+    if not (whole or lasts):
         return None
     ns = int(missed * each)
     evidence = [
@@ -215,7 +246,7 @@ def prefix_cache_miss(scene: Scene) -> Clue | None:
         count("prompt tokens", prompt, unit="tokens"),
     ]
     evidence += [line_item(scene, row, "the engine says so") for row in _forced(scene)[:1]]
-    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, singled=_beside(scene), decided=partly)
+    return Clue("scheduler.prefix_cache_miss", ns, COUNTED, evidence, singled=_beside(scene), decided=lasts)
 
 
 def _alike(scene: Scene, missed: int) -> bool:

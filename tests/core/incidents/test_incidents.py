@@ -1,5 +1,6 @@
 """Reports of real incidents, told again: the cause is named where it struck, and not where something else looks like it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,12 @@ def test_the_cause_of_a_report_is_named_and_its_look_alike_is_not(case: Case, tm
         assert case.forbids in instead[: case.place], f"{instead}"
     else:
         assert case.cause not in instead
+
+
+def test_what_all_steps_wait_for_breaks_a_limit_and_makes_no_request_slower_than_its_peers(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.cause == "cuda.host_device_sync" and case.metric == "slo")
+    write(case.capture, tmp_path / "a")
+    assert case.cause not in named(why(tmp_path / "a", replace(case, metric="e2e", limit=0.0)))
 
 
 def test_every_report_has_a_case_or_a_reason() -> None:

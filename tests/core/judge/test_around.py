@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from teller_core.data.table import UNKNOWN
-from teller_core.judge.around import AROUND_NS, SLOW, slowdown
+from teller_core.judge.around import AROUND_NS, IDLE_NS, SLOW, UNUSUAL, slowdown, unusual
 from teller_core.judge.prepare import prepare
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
 
@@ -37,4 +37,32 @@ def test_of_a_step_without_expectation_nothing_is_said() -> None:
     expected = numbers.steps.expected.copy()
     expected[5] = UNKNOWN
     found = slowdown(prepare(capture, replace(numbers, steps=replace(numbers.steps, expected=expected))))
+    assert np.flatnonzero(np.isnan(found)).tolist() == [5]
+
+
+def test_steps_behind_an_idle_time_are_not_slow_for_what_was_before_it() -> None:
+    asks = [*(Ask(at * 60, output=20) for at in range(20)), *(Ask(2100 + at * 60, output=20) for at in range(100))]
+    capture, numbers = serve(asks, [Trouble("mystery", 0, 1900, 9)])
+    case = prepare(capture, numbers)
+    begin, level = capture.steps.launched, unusual(case)
+    late = begin > ZERO + 2000 * MS
+    assert begin[late].min() - capture.steps.finished[~late].max() > IDLE_NS
+    assert (level[~late] >= np.log(UNUSUAL)).all()
+    assert (level[late] < np.log(UNUSUAL)).all()
+    assert (slowdown(case)[late] >= np.log(UNUSUAL)).any()
+
+
+def test_what_all_steps_take_is_calm_whatever_was_expected() -> None:
+    capture, numbers = serve(CROWD)
+    half = replace(numbers.steps, expected=numbers.steps.expected // 2)
+    level = unusual(prepare(capture, replace(numbers, steps=half)))
+    assert np.median(np.abs(level)) < 0.05
+    assert (level < np.log(UNUSUAL)).all()
+
+
+def test_of_unknown_steps_nothing_is_said_beside_others_either() -> None:
+    capture, numbers = serve(CROWD)
+    expected = numbers.steps.expected.copy()
+    expected[5] = UNKNOWN
+    found = unusual(prepare(capture, replace(numbers, steps=replace(numbers.steps, expected=expected))))
     assert np.flatnonzero(np.isnan(found)).tolist() == [5]

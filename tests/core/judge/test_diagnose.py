@@ -16,7 +16,7 @@ from teller_core.data.table import UNKNOWN, take
 from teller_core.judge.diagnose import diagnose, diagnose_all, judge
 from teller_core.judge.prepare import prepare
 from teller_core.judge.reschedule.findings import LEFT
-from teller_core.judge.rules import RULES
+from teller_core.judge.rules import RULES, degraded_link
 from teller_core.judge.rules_scheduler import load_at
 from teller_core.judge.scene import scene
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
@@ -258,6 +258,13 @@ def test_a_slow_link_makes_all_ranks_slow_alike_and_a_straggler_waits_least() ->
     assert first(straggler) == "comm.straggler_rank"
     assert straggler.findings[0].rank == 0
     assert {finding.view for finding in (*link.findings, *straggler.findings)} == {"horizontal"}
+
+
+@pytest.mark.parametrize(("until", "expected"), [(1500, True), (900, False)])
+def test_a_link_that_is_somewhat_slow_is_told_where_it_is_so_for_a_while(until: float, expected: bool) -> None:
+    capture, numbers = serve(CROWD, [Trouble("link", 800, until, 1)])
+    case = prepare(collectives(capture, (800, until), (0.45, 0.46), wait=False), numbers)
+    assert (degraded_link(scene(case, STRUCK, "e2e")) is not None) == expected
 
 
 def test_evidence_of_other_steps_is_marked_as_similar() -> None:

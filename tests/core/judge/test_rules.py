@@ -50,13 +50,15 @@ def logged(made: Capture, rows: Sequence[tuple[float, str, dict[str, str]]]) -> 
     )
 
 
-@pytest.mark.parametrize(("short", "expected"), [((5, 6, 7, 8), True), ((6,), False)])
+@pytest.mark.parametrize(
+    ("short", "left", "expected"), [((5, 6, 7, 8), 2000, True), ((6,), 2000, False), ((5, 6, 7, 8), 0, True)]
+)
 def test_a_prefix_that_is_cut_short_is_missed_where_its_neighbors_miss_it_too_else_it_is_a_new_one(
-    short: tuple[int, ...], expected: bool
+    short: tuple[int, ...], left: int, expected: bool
 ) -> None:
     made, numbers = serve([Ask(at * 250, prompt=2500, output=20) for at in range(16)])
     found = np.full(16, 4000, np.int32)
-    found[list(short)] = 2000
+    found[list(short)] = left
     prompts = np.full(16, 5000, np.int32)
     told = replace(made, requests=replace(made.requests, prompt_tokens=prompts, cached_tokens=found))
     reports = [diagnose(told, numbers, request) for request in range(16)]

@@ -11,7 +11,7 @@ from teller_core.context.linking import step_linked
 from teller_core.data.assessment import Assessment
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, UInt8, take
 from teller_core.judge.anatomy import suspects
-from teller_core.judge.around import SLOW, slowdown
+from teller_core.judge.around import UNUSUAL, unusual
 from teller_core.judge.diagnose import judge as answer
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.reschedule.findings import LEFT
@@ -33,7 +33,7 @@ def judge(fitted: Any, seen: Seen) -> Judged:
     case = replace(seen.case, link=partial(step_linked, seen.capture), measured={LEFT: 0})
     return replace(
         _answered(seen, case),
-        step_score=slowdown(seen.case),
+        step_score=unusual(seen.case),
         step_flag=_slow(seen),
         operators=suspected(seen),
         ranks=late(seen),
@@ -74,7 +74,7 @@ def _answered(seen: Seen, case: Case) -> Judged:
 
 def _slow(seen: Seen) -> UInt8:
     """uint8: the steps around which the engine was slow."""
-    return (np.nan_to_num(slowdown(seen.case), nan=-np.inf) >= np.log(SLOW)).astype(np.uint8)
+    return (np.nan_to_num(unusual(seen.case), nan=-np.inf) >= np.log(UNUSUAL)).astype(np.uint8)
 
 
 def suspected(seen: Seen) -> list[list[str]]:
@@ -116,8 +116,8 @@ def _dearest(cost: dict[int, int]) -> list[int]:
     return sorted(cost, key=lambda who: (-cost[who], who))
 
 
-def _slowdown(model: Any, seen: Seen) -> Float64:
-    return slowdown(seen.case)
+def _unusual(model: Any, seen: Seen) -> Float64:
+    return unusual(seen.case)
 
 
 OURS = Method("ours", "numbers and rules, as an import and `why` answer", _nothing_learned, judge, learns=False)
@@ -129,7 +129,7 @@ NUMBERS = method_of(
         "numbers",
         "our numbers alone: the steps around each one against what their work predicts; causes by the learned map",
         _nothing_learned,
-        _slowdown,
+        _unusual,
         operators=lambda model, seen: suspected(seen),
         ranks=lambda model, seen: late(seen),
     )
