@@ -12,7 +12,6 @@ would smear a trouble that comes and goes over what is well.
 """
 SLOW = 1.3
 """Times what the work asks for, from which on the engine was slow: chosen there, too, for the best F1 where 43 % are."""
-
 RUN_NS, IDLE_NS = 2_000_000_000, 300_000_000
 """Before and after a step, inside a run of steps: an engine that had nothing to do for so long begins a new one."""
 LITTLE_NS = 250_000_000
@@ -43,8 +42,10 @@ def unusual(case: Case) -> Float64:
 
 def _unusual(case: Case) -> Float64:
     level = _measured(case, RUN_NS, IDLE_NS, LITTLE_NS)
-    known = np.flatnonzero(~np.isnan(level) & ~case.profiled)
-    if not len(known):
+    known = ~np.isnan(level)
+    # A profile makes all steps that it sees slower: the others tell what is calm, where there are any.
+    known = known & ~case.profiled if (known & ~case.profiled).any() else known
+    if not known.any():
         return level
     return level - weighted(level[known], case.expected[known].astype(np.float64), CALM_SHARE)
 
