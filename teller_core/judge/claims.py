@@ -64,6 +64,8 @@ STEADY = frozenset(
 """Everyday causes, too, and yet no bursts of a busy host bring them about: what several requests in a row lose to them, and calm
 ones do not, is told.
 """
+BROAD = DIFFUSE | {"comm.degraded_link"}
+"""A busy host slows messages as well, for a while: in a row, too, these need a tenth."""
 STANDS_OUT = 1.5
 """Times the most that any of some calm requests loses to it."""
 CALM_ONES = 16
@@ -145,8 +147,7 @@ def _usual(view: Scene, key: str) -> float:
 
 def _lasts(view: Scene, answers: Answers, clue: Clue) -> bool:
     """Whether the requests beside it lost about as much to the same; and, where all lose some to it, more than calm ones do."""
-    diffuse = clue.cause in DIFFUSE and not clue.profiled
-    least = LEAST_SHARE if diffuse else LASTING_SHARE
+    least = LEAST_SHARE if clue.cause in BROAD and not clue.profiled else LASTING_SHARE
     if clue.ns < max(FEW_NS, least * view.span):
         return False
     if clue.cause in EVERYDAY | ALWAYS_THERE:
