@@ -143,8 +143,9 @@ def _found(findings: Sequence[Finding], rows: _Drawn) -> tuple[list[Thing], list
             kinds = PAUSES_OF.get(finding.cause, ())
             blamed = [one for kind, one in rows.pauses if kind in kinds]
             blamed = blamed or [one for one in rows.stages if one[2] == PHASE_OF.get(finding.cause)]
-        things += [(low, lasted, "found", f"{number}. {finding.title}") for low, lasted, *_ in blamed]
-        numbers += [number] * len(blamed)
+        for low, lasted, _, _ in blamed:
+            things.append((low, lasted, "found", f"{number}. {finding.title}"))
+            numbers.append(number)
     return things, numbers
 
 
