@@ -70,15 +70,15 @@ def fitted(asked: Asked, truth: Int64) -> Weights:
         likely = shares(given @ at, there)[rows, truth]
         return float(-np.log(np.maximum(likely, 1e-300)).sum() + 0.5 * PRIOR * np.sum((at - prior) ** 2))
 
-    found = prior
+    found: Float64 = prior
     for _ in range(ROUNDS):
         likely = shares(given @ found, there)
         held = likely[:, :, None] * given
         mean: Likely = held.sum(axis=1)
-        slope = mean.sum(axis=0) - right + PRIOR * (found - prior)
+        slope: Float64 = mean.sum(axis=0) - right + PRIOR * (found - prior)
         flat = given.reshape(-1, len(prior))
-        bend = held.reshape(-1, len(prior)).T @ flat - mean.T @ mean
-        step = np.linalg.solve(bend + PRIOR * np.eye(len(prior)), slope)
+        bend: Likely = held.reshape(-1, len(prior)).T @ flat - mean.T @ mean
+        step = np.linalg.solve(bend + PRIOR * np.eye(len(prior)), slope).astype(np.float64)
         while surprise(found - step) > surprise(found) and np.abs(step).max() > 1e-9:
             step = step / 2.0
         found = found - step

@@ -83,7 +83,7 @@ def decoder(folder: Path, **sizes: int) -> Path:
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    tiny: dict[str, Any] = {
+    config: dict[str, Any] = {
         "vocab_size": 32,
         "hidden_size": 32,
         "intermediate_size": 48,
@@ -92,9 +92,10 @@ def decoder(folder: Path, **sizes: int) -> Path:
         "num_key_value_heads": 1,
         "head_dim": 16,
         "max_position_embeddings": 512,
+        **sizes,
     }
     torch.manual_seed(0)
-    Qwen3ForCausalLM(Qwen3Config(**(tiny | sizes))).bfloat16().save_pretrained(folder)
+    Qwen3ForCausalLM(Qwen3Config(**config)).bfloat16().save_pretrained(folder)
     return folder
 
 

@@ -25,7 +25,8 @@ def certain(sure: np.ndarray, right: np.ndarray, weight: np.ndarray) -> Certain:
     if not len(sure):
         return Certain(*np.zeros((3, 1)))
     level, of = np.unique(-sure, return_inverse=True)
-    return Certain(-level, np.bincount(of, weight), np.bincount(of, weight * right))
+    many, rights = (np.bincount(of, each).astype(np.float64) for each in (weight, weight * right))
+    return Certain(-level, many, rights)
 
 
 @given(answers)

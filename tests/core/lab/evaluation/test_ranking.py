@@ -30,7 +30,7 @@ def macro_f1(true: list[str], said: list[str], weight: np.ndarray) -> float:
     number = numbered(true, said)
     both = np.where(number.true == number.said, number.true, -1)
     sums = [np.bincount(at + 1, weight, number.names + 1)[1:] for at in (number.true, number.said, both)]
-    return float(macro_f1_of(np.concatenate(sums)))
+    return float(macro_f1_of(np.concatenate(sums).astype(np.float64)))
 
 
 @given(pairs)
