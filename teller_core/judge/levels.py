@@ -27,7 +27,8 @@ def level(assessment: Assessment, name: str, own: float) -> float:
 def near(assessment: Assessment, name: str, own: float) -> float:
     """What is usual by the capture's ``own``, no further than WANDERS from what was learned elsewhere."""
     learned = level(assessment, name, own)
-    return min(max(own, learned / WANDERS), learned * WANDERS)
+    low, high = sorted((learned / WANDERS, learned * WANDERS))  # between two clocks that disagree time runs backwards
+    return min(max(own, low), high)
 
 
 def counter_level(name: str) -> str:
