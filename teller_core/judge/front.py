@@ -283,9 +283,9 @@ def front_levels(case: Case) -> dict[str, float]:
         low, high, known = _timed(case, way)
         if known.sum() >= LEAST_PEERS:
             found[front_level(way)] = float(np.median((high - low)[known]))
-    prompt = case.capture.requests.prompt_tokens
-    if (prompt > 0).sum() >= LEAST_PEERS:
-        found[PROMPT] = float(np.median(prompt[prompt > 0]))
+    prompt = case.capture.requests.prompt_tokens[_timed(case, "in")[2]]
+    if front_level("in") in found and (prompt > 0).all():  # alone it would be set against another capture's zone
+        found[PROMPT] = float(np.median(prompt))
     return found
 
 
