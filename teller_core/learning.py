@@ -9,7 +9,7 @@ import numpy as np
 from teller_core.baselines import stored_service
 from teller_core.data.learned import FORMAT, Learned
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
-from teller_core.data.service import short_name, told, unlike, vouched
+from teller_core.data.service import short_name, unlike, vouched
 from teller_core.data.table import UNKNOWN
 from teller_core.errors import InputError
 from teller_core.judge.learned import held_against
@@ -49,7 +49,7 @@ def learn(
     if name is not None and len(groups) > 1:
         raise InputError(
             "learn",
-            f"the captures are of {len(groups)} services: {'; '.join(told(service) for service, _ in groups)}",
+            f"the captures are of {len(groups)} services: {'; '.join(_listed(mine) for _, mine in groups)}",
             "Learn one service at a time, or leave --as away",
         )
     for _, mine in groups:
@@ -59,7 +59,10 @@ def learn(
     at = datetime.now(UTC).isoformat(timespec="seconds")
     called = [_free_name(store, service, name) for service, _ in groups]
     if len(set(called)) < len(called):  # what tells these services apart is in no name
-        called = [f"{each}-{number}" for number, each in enumerate(called, 1)]
+        called = [
+            _free_name(store, service, f"{each}-{number}")
+            for number, ((service, _), each) in enumerate(zip(groups, called, strict=True), 1)
+        ]
     made = [
         _learned(store, mine, service, each, at, progress=progress)
         for (service, mine), each in zip(groups, called, strict=True)

@@ -188,9 +188,7 @@ def test_captures_of_which_the_model_is_not_known_are_no_others(store: Store) ->
 def test_services_are_kept_apart(store: Store) -> None:
     keep(store, "0a", recorded())
     keep(store, "0b", recorded(model="large"))
-    with pytest.raises(
-        InputError, match=r"the captures are of 2 services: vllm 0\.32\.0, tiny.*; vllm 0\.32\.0, large"
-    ):
+    with pytest.raises(InputError, match="the captures are of 2 services: 0a0a0a0a0a0a; 0b0b0b0b0b0b"):
         learn(store, ["0a", "0b"], name="monday")
     assert [one.name for one in learn(store, ["0a", "0b"]).learned] == [CALLED, "vllm-0.32.0-large"]
     with pytest.raises(InputError, match="there is one of another service, whose model is not the same"):
