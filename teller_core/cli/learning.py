@@ -41,10 +41,9 @@ def _done(given: argparse.Namespace, loaded: Verbs, store: Any, progress: Any) -
 
 def _ids(text: str, loaded: Verbs, store: Any, progress: Any) -> list[str]:
     """The captures that a word means: what lies there is imported first."""
-    path = Path(text)
-    if not text or not path.exists():
+    if not os.path.exists(text):  # a Path would fail at what is too long for a name
         return [text]
-    return [each.id for each in loaded.import_paths([path], store, progress=progress).captures]
+    return [each.id for each in loaded.import_paths([Path(text)], store, progress=progress).captures]
 
 
 VERBS: Mapping[str, Callable[..., int]] = {"learn": _learn}

@@ -38,7 +38,7 @@ def read(con: sqlite3.Connection, name: str) -> Learned:
     """The baseline of this name. Raises UnknownName, StoreError."""
     row = con.execute("SELECT format, body FROM learned WHERE name = ?", (bound(name),)).fetchone()
     if row is None:
-        raise UnknownName("the baseline", "none has this name", "List them with `learn`")
+        raise UnknownName("the baseline", "none has this name", "List them with `learn` --list")
     if row[0] != FORMAT:
         raise StoreError(f"the baseline {name}", "another version of TELLER learned it", "Learn it again, with `learn`")
     try:
@@ -60,7 +60,7 @@ def write(con: sqlite3.Connection, learned: Learned) -> None:
 def remove(con: sqlite3.Connection, name: str) -> None:
     """Remove a baseline. Raises UnknownName."""
     if con.execute("DELETE FROM learned WHERE name = ?", (bound(name),)).rowcount == 0:
-        raise UnknownName("the baseline", "none has this name", "List them with `learn`")
+        raise UnknownName("the baseline", "none has this name", "List them with `learn` --list")
 
 
 def _plain(learned: Learned) -> dict[str, Any]:
