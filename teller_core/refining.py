@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from teller_core.data.report import WhyReport
-from teller_core.errors import StoreError
+from teller_core.errors import FormatError, StoreError
 from teller_core.store.store import Store
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 WORDS: Literal["templates", "model"] = "templates"
 """Whose words an answer has. The plain ones, until readers who do not know which is which prefer those of the model."""
 END_TO_END = "asked about the time from end to end alone"
+BUSY = "busy with another request: ask again in some seconds"
+WAIT_S = 5.0
+"""How long it is waited for. Who waits in a server has a deadline, and keeps others from its few threads."""
 LIKE_END_TO_END = ("e2e", "slo")
 """Metrics of which the model knows sheets."""
 MOST_ROWS, KEPT_ROWS = 4_000_000, 1_000_000
@@ -48,8 +51,14 @@ def refine(
     model = loader.ask()
     if isinstance(model, str):
         return report.model_copy(update={"model": model})
-    with loader.turn:
+    if not loader.turn.acquire(timeout=WAIT_S):
+        return report.model_copy(update={"model": BUSY})
+    try:
         said = _asked(store, report, model, None if slo_ms is None else round(slo_ms * 1e6), against)
+    except FormatError as error:  # tokens of another vocabulary: rules have read none
+        return report.model_copy(update={"model": f"not used: {error}"})
+    finally:
+        loader.turn.release()
     if kept:
         _keep(store.path, said, loader.identity)
     return said

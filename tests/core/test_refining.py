@@ -9,7 +9,9 @@ import pytest
 
 from teller_core import answers, cli, refining
 from teller_core.data.said import unsupported
+from teller_core.errors import FormatError
 from teller_core.learning import forget, learn
+from teller_core.model import judging
 from teller_core.model.loading import LOADING, NOT_TRAINED, SHIPPED, Loader
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
@@ -128,6 +130,29 @@ def test_until_the_model_is_there_the_answer_is_that_of_numbers_and_rules(
     monkeypatch.setattr(waiting, "ask", lambda: LOADING)
     told = refining.refine(store, rules, waiting)
     assert told.model == LOADING and "model: loading" in page(told, PLAIN) and told.findings == rules.findings
+
+
+def test_while_another_asks_the_model_the_answer_is_that_of_numbers_and_rules(
+    store: Store, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refining, "WAIT_S", 0.0)
+    loader, rules = Loader(weights, wait=True), answers.why(store, "5", slo_ms=1.0)
+    with loader.turn:
+        assert refining.refine(store, rules, loader, slo_ms=1.0) == rules.model_copy(update={"model": refining.BUSY})
+    assert refining.refine(store, rules, loader, slo_ms=1.0).judged_by == BOTH
+
+
+def test_a_model_that_cannot_read_the_sheet_leaves_the_answer_of_numbers_and_rules(
+    store: Store, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def foreign(*_: object) -> None:
+        raise FormatError("The model", "it was trained with another vocabulary of traces", "Train it again")
+
+    monkeypatch.setattr(judging, "opinions", foreign)
+    loader, rules = Loader(weights, wait=True), answers.why(store, "5", slo_ms=1.0)
+    alone = refining.refine(store, rules, loader, slo_ms=1.0)
+    assert alone.judged_by == rules.judged_by and alone.findings == rules.findings
+    assert "another vocabulary of traces" in alone.model and not loader.turn.locked()
 
 
 def test_one_switch_lets_the_model_speak_and_counts_what_it_may_not_say(
