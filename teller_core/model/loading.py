@@ -19,6 +19,7 @@ LOADING = "loading: ask again in some seconds"
 NOT_INSTALLED = "not installed: pip install 'teller-mcp[model]'"
 NOT_TRAINED = "not trained: no weights are there; teller model train makes some"
 ENDING = "not loaded: this process is ending"
+UNUSABLE = "not loaded: what it runs on cannot be used here; python -c 'import torch, transformers' says why"
 BROKEN = "not loaded: a fault of TELLER or of what it runs on; see the log"
 LIBRARIES = ("torch", "transformers")
 """What is loaded first: it takes seconds, and between the two the loading can be given up."""
@@ -91,7 +92,7 @@ class Loader:
         except TellerError as error:
             self._why = f"not loaded: {error}"
         except (ImportError, OSError):
-            self._why = BROKEN
+            self._why = UNUSABLE
         finally:
             if self._model is None and not self._why:
                 self._why = BROKEN

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from teller_core.model import loading
-from teller_core.model.loading import ENDING, LOADING, NOT_INSTALLED, NOT_TRAINED, Loader
+from teller_core.model.loading import ENDING, LOADING, NOT_INSTALLED, NOT_TRAINED, UNUSABLE, Loader
 from teller_core.model.words.grammar import words_hash
 
 pytest.importorskip("torch")
@@ -69,6 +69,17 @@ def test_what_is_being_loaded_is_given_up_at_the_end(weights: Path, monkeypatch:
     closed = Loader(weights)
     closed.close()
     assert closed.ask() == ENDING and not threads()
+
+
+@pytest.mark.parametrize("fault", [ImportError, OSError])
+def test_an_extra_that_does_not_work_is_told_with_how_to_see_why(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
+    def broken(name: str) -> None:
+        raise fault(name)
+
+    monkeypatch.setattr(loading, "import_module", broken)
+    assert Loader(weights, wait=True).ask() == UNUSABLE and not threads()
 
 
 def test_a_file_that_is_no_model_is_refused_in_words(tmp_path: Path) -> None:
