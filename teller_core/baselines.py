@@ -9,6 +9,9 @@ from teller_core.errors import InputError
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
 
+MOST_TOLD = 3
+"""Baselines of which an answer says why they are not used: a store may have one a version and a week."""
+
 
 def stored_service(store: Store, capture: str) -> dict[str, str]:
     """The facts of a stored capture's service, without the rest of it."""
@@ -42,9 +45,9 @@ def usual_for(store: Store, service: Mapping[str, str], against: str | None = No
 
 
 def not_used(rows: Sequence[LearnedRow], service: Mapping[str, str]) -> list[str]:
-    """Why baselines that may be of ``service`` are not held against it: each in words, by name."""
+    """Why baselines that may be of ``service`` are not held against it, in words: the newest by name, the others by how many."""
     said: list[str] = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.learned_at, reverse=True):
         facts = unlike(service, row.service)
         if facts and {"engine", "model"} & set(facts):
             continue  # of something else
@@ -54,4 +57,5 @@ def not_used(rows: Sequence[LearnedRow], service: Mapping[str, str]) -> list[str
             said.append(f"the baseline {row.name} is not used: its {' and '.join(facts)} is not the same")
         elif not vouched(service, row.service):
             said.append(f"the baseline {row.name} is not used: whether it is of this model was not recorded")
-    return said
+    left = len(said) - MOST_TOLD
+    return [*said[:MOST_TOLD], f"{left} older baselines are not used either"] if left > 1 else said

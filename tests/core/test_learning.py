@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from teller_core.answers import why
-from teller_core.baselines import stored_service, usual_for
+from teller_core.baselines import not_used, stored_service, usual_for
 from teller_core.data.capture import Capture
 from teller_core.data.learned import FORMAT, Learned
 from teller_core.data.report_learned import LearnedReport
@@ -21,6 +21,7 @@ from teller_core.errors import InputError, StoreError, UnknownName
 from teller_core.judge.assess import assess
 from teller_core.judge.diagnose import diagnose_all
 from teller_core.learning import forget, learn, learned
+from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
 from teller_core.tell.explain import explain
 from teller_core.tell.layout import Style
@@ -134,6 +135,14 @@ def test_where_the_model_was_not_recorded_somebody_has_to_say_that_it_is_the_sam
     assert why(store, "30", capture=unsaid, against="monday").verdict == "normal"
 
 
+def test_of_many_baselines_that_are_not_used_the_newest_are_named() -> None:
+    service = {"engine": "vllm"}
+    rows = [LearnedRow(f"week{at}", service, f"2026-11-{at + 10}T00:00:00+00:00", FORMAT) for at in range(9)]
+    *named, rest = not_used(rows, service)
+    assert [line.split()[2] for line in named] == ["week8", "week7", "week6"]
+    assert rest == "6 older baselines are not used either" and len(not_used(rows[:4], service)) == 4
+
+
 def serve_without_lines() -> Capture:
     whole = recorded()
     from teller_core.data.table import take
@@ -193,6 +202,15 @@ def test_services_are_kept_apart(store: Store) -> None:
     assert [one.name for one in learn(store, ["0a", "0b"]).learned] == [CALLED, "vllm-0.32.0-large"]
     with pytest.raises(InputError, match="there is one of another service, whose model is not the same"):
         learn(store, ["0b"], name=CALLED)
+
+
+def test_a_number_that_tells_services_apart_takes_no_name_of_another(store: Store) -> None:
+    for identity, dtype in (("0a", "float32"), ("0b", "float16"), ("0c", "int8")):
+        keep(store, identity, recorded(dtype=dtype))
+    assert [one.name for one in learn(store, ["0a", "0b"]).learned] == [f"{CALLED}-1", f"{CALLED}-2"]
+    with pytest.raises(InputError, match="there is one of another service, whose number format is not the same"):
+        learn(store, ["0b", "0c"])
+    assert learned(store).learned[0].service["dtype"] == "float32"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "x" * 65, "\x1b[31m"])

@@ -33,10 +33,16 @@ ALWAYS = 1e9
 NOW = "2026-11-30T12:00:00+00:00"
 
 
-def recorded(*troubles: Trouble, version: str = "0.32.0", model: str = "tiny", asks: Sequence[Ask] = ASKS) -> Capture:
+def recorded(
+    *troubles: Trouble,
+    version: str = "0.32.0",
+    model: str = "tiny",
+    dtype: str = "",
+    asks: Sequence[Ask] = ASKS,
+) -> Capture:
     """A capture of the simulated service, which says at its start what it is."""
     capture = serve(asks, troubles)[0]
-    fields = {"version": version, "model": f"./{model}", "tensor_parallel": "1"}
+    fields = {"version": version, "model": f"./{model}", "tensor_parallel": "1", "dtype": dtype}
     few = np.array([-1], np.int32)
     lines = Lines(
         np.array([ZERO - 900 * MS]),
