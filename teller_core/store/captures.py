@@ -16,7 +16,7 @@ from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Finding, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN
-from teller_core.store.chunks import LEVEL, damaged
+from teller_core.store.chunks import LEVEL, damaged, unpacked
 from teller_core.store.columns import read_long, write_long
 from teller_core.store.spans import write_tree
 from teller_core.store.tables import bound, read_rows, text, write_rows
@@ -202,7 +202,7 @@ def _read_answer(row: tuple[bytes] | None) -> WhyReport | None:
     if row is None:
         return None
     try:
-        body = zstandard.ZstdDecompressor().decompress(row[0], max_output_size=_LARGEST_REPORT)
+        body = unpacked(row[0], _LARGEST_REPORT, zstandard.ZstdDecompressor())
         return WhyReport.model_validate(json.loads(body))
     except (zstandard.ZstdError, ValueError) as error:
         raise damaged() from error

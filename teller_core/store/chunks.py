@@ -57,7 +57,7 @@ def decode(blob: bytes, unpress: zstandard.ZstdDecompressor, low: int = 0, high:
         kind, width, dtype, count, base = _HEADER.unpack_from(blob)
         if count > CHUNK_ROWS or width not in (1, 2, 4, 8) or dtype >= len(_DTYPES):
             raise damaged()
-        raw = unpress.decompress(memoryview(blob)[_HEADER.size :], max_output_size=count * width) if count else b""
+        raw = unpacked(memoryview(blob)[_HEADER.size :], count * width, unpress) if count else b""
     except (struct.error, zstandard.ZstdError) as error:
         raise damaged() from error
     if len(raw) != count * width:
@@ -68,6 +68,16 @@ def decode(blob: bytes, unpress: zstandard.ZstdDecompressor, low: int = 0, high:
     wide = (np.cumsum(_unzigzag(small))[low:] if kind == _DELTA else small.view(np.int64)) + start
     meant = _DTYPES[int(dtype)]
     return wide.view(meant) if meant.itemsize == 8 else wide.astype(meant)
+
+
+def unpacked(blob: bytes | memoryview, most: int, unpress: zstandard.ZstdDecompressor) -> bytes:
+    """What was compressed, ``most`` bytes at most: zstandard heeds a limit only where a frame does not say how much is in it.
+
+    Raises StoreError for a frame that claims more, ZstdError for what is none.
+    """
+    if zstandard.frame_content_size(blob) > most:
+        raise damaged()
+    return unpress.decompress(blob, max_output_size=most)
 
 
 def first_value(head: bytes) -> int:

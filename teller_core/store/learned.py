@@ -12,7 +12,7 @@ from teller_core.data.assessment import Baselines
 from teller_core.data.learned import FORMAT, Costs, HealthyClaims, Learned, StepCosts
 from teller_core.data.table import columns
 from teller_core.errors import StoreError, UnknownName
-from teller_core.store.chunks import LEVEL, damaged
+from teller_core.store.chunks import LEVEL, damaged, unpacked
 from teller_core.store.tables import bound, kinds, text
 
 _LARGEST = 1 << 26
@@ -42,7 +42,7 @@ def read(con: sqlite3.Connection, name: str) -> Learned:
     if row[0] != FORMAT:
         raise StoreError(f"the baseline {name}", "another version of TELLER learned it", "Learn it again, with `learn`")
     try:
-        body = json.loads(zstandard.ZstdDecompressor().decompress(row[1], max_output_size=_LARGEST))
+        body = json.loads(unpacked(row[1], _LARGEST, zstandard.ZstdDecompressor()))
         made = _read(body)
         made.check()
     except (zstandard.ZstdError, ValueError, KeyError, TypeError, OverflowError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import zstandard
 
-from teller_core.store.chunks import LEVEL, damaged
+from teller_core.store.chunks import LEVEL, damaged, unpacked
 
 PIECE = 512
 """Strings in one piece."""
@@ -34,7 +34,7 @@ def unpack(blob: bytes, wanted: Sequence[int] | None, unpress: zstandard.ZstdDec
         count, size = _HEADER.unpack_from(blob)
         if count > PIECE or size > LARGEST_PIECE:
             raise damaged()
-        raw = unpress.decompress(memoryview(blob)[_HEADER.size :], max_output_size=size)
+        raw = unpacked(memoryview(blob)[_HEADER.size :], size, unpress)
         stop = (np.cumsum(np.frombuffer(raw, dtype="<u4", count=count), dtype=np.int64) + 4 * count).tolist()
         start = [4 * count, *stop[:-1]]
         places = range(count) if wanted is None else wanted

@@ -16,7 +16,7 @@ from teller_core.data.report import CaptureReport, WhyReport
 from teller_core.data.trace import Trace
 from teller_core.data.tree import ROOT, Tree
 from teller_core.errors import StoreError, UnknownName
-from teller_core.store.chunks import CHUNK_ROWS, chunks_of, decode, encode
+from teller_core.store.chunks import CHUNK_ROWS, chunks_of, decode, encode, unpacked
 from teller_core.store.spans import TRACE_COLUMNS
 from teller_core.store.store import Store
 from teller_core.store.strings import PIECE, pieces_of, unpack
@@ -70,6 +70,13 @@ def test_a_damaged_chunk_is_refused_and_never_crashes(data):
         assert len(decode(cut, zstandard.ZstdDecompressor())) <= CHUNK_ROWS
     except StoreError as error:
         assert "damaged" in str(error)
+
+
+def test_a_frame_that_claims_more_than_there_may_be_is_refused():
+    blob, unpress = zstandard.ZstdCompressor().compress(bytes(100_000)), zstandard.ZstdDecompressor()
+    assert unpacked(blob, 100_000, unpress) == bytes(100_000)
+    with pytest.raises(StoreError, match="damaged"):
+        unpacked(blob, 99_999, unpress)
 
 
 @given(st.lists(texts, max_size=20), st.data())
