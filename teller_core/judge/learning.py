@@ -6,7 +6,8 @@ costs those.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,35 +45,45 @@ RARE = 0.99
 """Of the requests of which all is well: as much as a cause costs so many of them, it costs for no reason to be told."""
 
 
-class Healthy(NamedTuple):
-    """A capture in which all was well, and its numbers. Its trees are not needed."""
+@dataclass(frozen=True)
+class Healthy:
+    """A capture in which all was well, and its numbers. Its trees are not needed. What it teaches is measured once: in turn each
+    of several captures is held against what the others teach.
+    """
 
     capture: Capture
     numbers: Assessment
 
+    @cached_property
+    def rest(self) -> dict[str, float]:
+        """As in :class:`Learned`."""
+        return rest_of(self.capture, self.numbers.steps)
+
+    @cached_property
+    def levels(self) -> dict[str, float]:
+        """As in :class:`Learned`."""
+        return levels_of(prepare(self.capture, replace(self.numbers, learned=None)))
+
 
 def learned_from(several: Sequence[Healthy], name: str, service: Mapping[str, str], learned_at: str) -> Learned:
     """What the captures of one service say is usual, without claims (see :func:`with_claims`)."""
-    cases = [prepare(capture, replace(numbers, learned=None)) for capture, numbers in several]
-    found = _step_costs([capture for capture, _ in several])
-    rest = [rest_of(capture, numbers.steps) for capture, numbers in several]
-    levels = [levels_of(case) for case in cases]
+    captures = [one.capture for one in several]
     return Learned(
         name=name,
         service=dict(service),
         learned_at=learned_at,
-        captures=[capture.id for capture, _ in several],
-        requests=sum(len(capture.requests.number) for capture, _ in several),
-        steps=sum(int((numbers.steps.took != UNKNOWN).sum()) for _, numbers in several),
-        step_costs=found,
+        captures=[capture.id for capture in captures],
+        requests=sum(len(capture.requests.number) for capture in captures),
+        steps=sum(int((one.numbers.steps.took != UNKNOWN).sum()) for one in several),
+        step_costs=_step_costs(captures),
         request_costs=_request_costs(
-            [capture for capture, _ in several],
-            [np.ones(len(capture.requests.number), np.bool_) for capture, _ in several],
+            captures,
+            [np.ones(len(capture.requests.number), np.bool_) for capture in captures],
             LEAST_REQUESTS,
         ),
-        rest=_middles(rest),
-        operators=pooled([numbers.baselines for _, numbers in several]),
-        levels=_middles(levels),
+        rest=_middles([one.rest for one in several]),
+        operators=pooled([one.numbers.baselines for one in several]),
+        levels=_middles([one.levels for one in several]),
     )
 
 
