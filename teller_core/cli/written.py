@@ -70,10 +70,12 @@ def trace(loaded: Verbs, store: Any, target: str, given: argparse.Namespace) -> 
 
 def _write(path: Path, pieces: Iterable[bytes]) -> int:
     """Put ``pieces`` into the file at ``path`` and return its bytes. What was there stays until all of it is written."""
+    size = 0
     try:
         with whole(path) as file:
             for piece in pieces:
-                file.write(piece)
-        return path.stat().st_size
+                size += file.write(piece)
     except OSError as error:
-        raise InputError(f"{path.name!r}", f"it cannot be written ({error.strerror})", "Name another file") from None
+        named = path.name or str(path)
+        raise InputError(f"{named!r}", f"it cannot be written ({error.strerror})", "Name another file") from None
+    return size

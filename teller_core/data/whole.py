@@ -9,8 +9,16 @@ from typing import BinaryIO
 
 @contextmanager
 def whole(path: Path) -> Generator[BinaryIO]:
-    """What becomes the file ``path`` once all of it is written. Where writing fails, what was there stays, and nothing else."""
-    hidden = path.with_name(f".{path.name}.new")
+    """What becomes the file ``path`` once all of it is written. Where writing fails, what was there stays, and nothing else. Of
+    several at once each writes a whole file, and the last to end stays. What is no file, a device or a pipe, is written to and
+    never replaced, and where ``path`` is a link, what it leads to is. Raises OSError.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))
+    hidden = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with hidden.open("wb") as file:
             yield file

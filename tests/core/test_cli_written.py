@@ -64,6 +64,9 @@ def test_a_folder_that_is_not_there_is_refused_and_nothing_is_left(
     assert capsys.readouterr().err.startswith("teller: 'a.html': it cannot be written (No such file or directory).")
     (tmp_path / "folder").mkdir()
     assert cli.main(["report", "42", "-o", "folder"], verbs) == 2
+    capsys.readouterr()
+    assert cli.main(["report", "42", "-o", "."], verbs) == 2
+    assert capsys.readouterr().err.startswith("teller: '.': it cannot be written (Is a directory).")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 

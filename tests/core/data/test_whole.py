@@ -1,5 +1,6 @@
 """Files that are there whole, or as they were."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,4 +25,38 @@ def test_where_writing_fails_what_was_there_stays_and_nothing_else(tmp_path: Pat
         file.write(b"half")
         raise RuntimeError
     assert path.read_bytes() == b"old"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_pipe_or_a_device_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDWR)
+    try:
+        with whole(path) as file:
+            file.write(b"new")
+        assert os.read(end, 10) == b"new" and path.is_fifo()
+    finally:
+        os.close(end)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    path, link = tmp_path / "kept", tmp_path / "latest"
+    path.write_bytes(b"old")
+    link.symlink_to(path)
+    with whole(link) as file:
+        file.write(b"new")
+    assert link.is_symlink() and path.read_bytes() == b"new"
+
+
+def test_of_two_processes_at_once_each_writes_a_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kept"
+    with whole(path) as file:
+        file.write(b"long")
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        with whole(path) as other:
+            other.write(b"new")
+        assert path.read_bytes() == b"new"
+    assert path.read_bytes() == b"long"
     assert [*tmp_path.iterdir()] == [path]
