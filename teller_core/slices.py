@@ -100,7 +100,8 @@ def uncut(store: Store, target: str, *, capture: str | None = None, rank: int | 
     aim = _aim(store, target, capture, rank)
     if aim.span is not None:
         at, row = aim.span
-        return Uncut(aim.capture, [StepSpans(at, row, store.subtree(aim.capture, at, row))], f"span {at}:{row}")
+        tree = store.subtree(aim.capture, at, row)
+        return Uncut(aim.capture, [StepSpans(at, row, tree, store.ranks(aim.capture)[at].shift)], f"span {at}:{row}")
     _step(store, aim)
     spans = _profiled(store, aim.capture, store.work(aim.capture, aim.step, aim.step + 1), rank, SLICE_COLUMNS)
     if not any(len(mine.tree) for mine in spans):

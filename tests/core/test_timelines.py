@@ -1,6 +1,7 @@
 """What people look at, of services that were really recorded: bounded, marked, and as a trace that reads back."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,15 @@ def test_a_span_below_a_handle_is_a_trace_too(store: Store) -> None:
     rank = store.traced(store.resolve())[0]
     _, events = timelines.as_chrome(store, f"{rank}:0")
     assert events >= 1
+
+
+def test_a_span_is_on_the_clock_of_the_capture_as_its_step_is(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Store.ranks
+    monkeypatch.setattr(
+        Store, "ranks", lambda self, capture: [replace(rank, shift=5_000) for rank in known(self, capture)]
+    )
+    rank = store.traced(store.resolve())[0]
+    assert [mine.shift for mine in slices.uncut(store, f"{rank}:0").spans] == [5_000]
 
 
 def test_a_step_without_a_profile_is_no_trace_and_says_so(store: Store) -> None:
