@@ -36,7 +36,8 @@ STEP_ROWS = 2
 """Rows of steps that overlap: an engine may schedule one ahead."""
 RANK_ROWS = 16
 """Ranks that are drawn: those of the positions before the others."""
-PAUSE_ROWS = 6
+MARKED = 100
+"""Pauses that a finding marks, the longest: each mark stands alone, and there may be thousands."""
 PAUSES_OF: Mapping[str, Sequence[str]] = {
     "host.gc_pause": ("gc",),
     "host.observer_overhead": ("profiler_stop",),
@@ -81,7 +82,7 @@ def request_lanes(capture: Capture, at: int, findings: Sequence[Finding], took: 
         lane("request", "request", "its tokens", list(_tokens(capture, at))),
         *_steps(texts, mine, "steps with it"),
         lane("engine", "engine", "for others only", [_for_others(texts.of(step)) for step in others.tolist()]),
-        *pause_lanes(pauses)[:PAUSE_ROWS],
+        *pause_lanes(pauses),
         *_ranks(capture, mine),
         _log(capture, at, mine, findings),
     ]
@@ -141,7 +142,7 @@ def _found(findings: Sequence[Finding], rows: _Drawn) -> tuple[list[Thing], list
             blamed = [rows.steps[step]]
         else:
             kinds = PAUSES_OF.get(finding.cause, ())
-            blamed = [one for kind, one in rows.pauses if kind in kinds]
+            blamed = sorted((one for kind, one in rows.pauses if kind in kinds), key=lambda one: -one[1])[:MARKED]
             blamed = blamed or [one for one in rows.stages if one[2] == PHASE_OF.get(finding.cause)]
         for low, lasted, _, _ in blamed:
             things.append((low, lasted, "found", f"{number}. {finding.title}"))

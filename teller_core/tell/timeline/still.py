@@ -9,6 +9,9 @@ from teller_core.data.capture import Pauses
 from teller_core.tell.layout import milliseconds, plain
 from teller_core.tell.timeline.marks import Lane, Thing, lane
 
+ROWS = 6
+"""Rows at most, of those who stood still longest."""
+
 
 class Paused(NamedTuple):
     """One pause: ``label`` says who and how, ``kind`` how."""
@@ -30,9 +33,9 @@ def paused(pauses: Pauses, begin: int, end: int) -> Iterator[Paused]:
 
 
 def pause_lanes(some: Sequence[Paused]) -> list[Lane]:
-    """A row for each who and how, the longest in all first."""
+    """A row for each who and how, the longest in all first, no more than ROWS."""
     rows: dict[str, list[Thing]] = {}
     for one in some:
         rows.setdefault(one.label, []).append(one.thing)
     order = sorted(rows, key=lambda label: -sum(lasted for _, lasted, *_ in rows[label]))
-    return [lane("stood still", "host", label, rows[label]) for label in order]
+    return [lane("stood still", "host", label, rows[label]) for label in order[:ROWS]]

@@ -10,7 +10,8 @@ from teller_core.data.report_findings import EvidenceItem, Finding
 from teller_core.data.steps import Lines
 from teller_core.data.table import UNKNOWN
 from teller_core.tell.timeline.marks import Lane
-from teller_core.tell.timeline.request import extents, request_lanes
+from teller_core.tell.timeline.request import MARKED, extents, request_lanes
+from teller_core.tell.timeline.still import ROWS
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
 from tests.core.store.made import filled
 
@@ -79,6 +80,25 @@ def test_a_cause_without_a_step_marks_the_pauses_or_the_phase_that_it_is_about()
     at = rows["its times"].kind.index("queue")
     assert int(rows["what was found"].start[0]) == int(rows["its times"].start[at])
     assert rows["what was found"].finding.tolist() == [1]
+
+
+def test_of_thousands_of_pauses_that_are_blamed_the_longest_are_marked() -> None:
+    begin = int(CAPTURE.requests.begin()[2])
+    pauses = filled(Pauses, 5000, start=[begin + at for at in range(5000)], dur=[at + 1 for at in range(5000)])
+    row = drawn(2, capture=replace(CAPTURE, pauses=replace(pauses, kind=["gc"] * 5000)), findings=(found(step=None),))
+    marked = row[0]["what was found"]
+    assert len(marked.start) == MARKED and int(marked.dur.min()) == 5000 - MARKED + 1
+
+
+def test_rows_of_pauses_are_no_more_than_can_be_drawn() -> None:
+    begin = int(CAPTURE.requests.begin()[2])
+    pauses = filled(
+        Pauses, 9, start=[begin] * 9, dur=[at + 1 for at in range(9)], role=[f"part {at}" for at in range(9)]
+    )
+    lanes, *_ = request_lanes(replace(CAPTURE, pauses=pauses), 2, (), NUMBERS.steps.took)
+    assert [one.label.partition(":")[0] for one in lanes if one.group == "stood still"] == [
+        f"part {at}" for at in range(8, 8 - ROWS, -1)
+    ]
 
 
 def test_pauses_stand_in_rows_by_who_stood_still_cut_to_the_request() -> None:
