@@ -186,21 +186,25 @@ def _steps(texts: _Texts, mine: Int64, label: str) -> list[Lane]:
 
 def _ranks(capture: Capture, mine: Int64) -> Iterator[Lane]:
     """When each of several ranks ran its steps, and waited in collectives for another. Of a process that two recorders saw, the
-    first.
+    steps of the first, and the waits of both: one may tell of its operators, the other of its collectives.
     """
     work, collectives = capture.work, capture.collectives
     ours: Mask = np.isin(work.step, mine)
     positions: list[int] = np.unique(work.rank[ours]).tolist()
-    ranks = {(capture.ranks[at].host, capture.ranks[at].pid): at for at in reversed(positions)}
-    if len(ranks) < 2:
+    processes: dict[tuple[str, int], list[int]] = {}
+    for at in positions:  # where nobody knows its pid, which is 0 then, each is a process of its own
+        processes.setdefault((capture.ranks[at].host, capture.ranks[at].pid or -at), []).append(at)
+    if len(processes) < 2:
         return
-    for rank in sorted(ranks.values())[:RANK_ROWS]:
+    met: Mask = np.isin(collectives.step, mine) & (collectives.wait > 0)
+    for traces in list(processes.values())[:RANK_ROWS]:
+        rank = traces[0]
         rows = np.flatnonzero(ours & (work.rank == rank))
         ran: list[Thing] = [
             (int(work.start[i]), int(work.stop[i] - work.start[i]), "rank", f"step {int(work.step[i])}") for i in rows
         ]
         yield lane("ranks", "engine", f"rank {capture.ranks[rank].rank}", ran)
-        waits = np.flatnonzero((collectives.rank == rank) & np.isin(collectives.step, mine) & (collectives.wait > 0))
+        waits = np.flatnonzero(met & np.isin(collectives.rank, traces))
         waited: list[Thing] = [
             (int(collectives.start[i]), int(collectives.wait[i]), "wait", _waited(capture, i)) for i in waits.tolist()
         ]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from teller_core.data.capture import Pauses
+from teller_core.data.capture import Collectives, Pauses, Rank
 from teller_core.data.report_findings import EvidenceItem, Finding
-from teller_core.data.steps import Lines
+from teller_core.data.steps import Lines, StepWork
 from teller_core.data.table import UNKNOWN
 from teller_core.tell.timeline.marks import Lane
 from teller_core.tell.timeline.request import MARKED, extents, request_lanes
@@ -134,6 +134,22 @@ def test_a_line_that_a_finding_names_is_marked_and_quiet_lines_of_others_are_lef
     log = drawn(2, capture=replace(CAPTURE, lines=lines), findings=(found(evidence=[item]),))[0]["log lines"]
     assert sorted(log.said) == ["loud", "mine", "named"]
     assert dict(zip(log.said, log.finding.tolist(), strict=True))["named"] == 1
+
+
+@pytest.mark.parametrize(("pids", "shown"), [((7, 8), 2), ((0, 0), 2), ((7, 7), 0)])
+def test_each_of_several_processes_has_a_row_with_its_waits_below_and_none_where_there_is_one(
+    pids: tuple[int, int], shown: int
+) -> None:
+    mine = np.unique(CAPTURE.participation.step[CAPTURE.participation.request == 2])
+    start = CAPTURE.steps.begin()[mine]
+    both = np.repeat(np.arange(2), len(mine))
+    work = filled(StepWork, 2 * len(mine), step=[*mine] * 2, rank=both, start=[*start] * 2, stop=[*(start + MS)] * 2)
+    met = filled(Collectives, 1, step=mine[:1], rank=[1], start=start[:1], dur=[MS], wait=[MS // 2], late=[0])
+    ranks = [Rank(at, "host", pid, "worker", None, -1) for at, pid in enumerate(pids)]
+    rows = drawn(2, capture=replace(CAPTURE, ranks=ranks, work=work, collectives=met))[0]
+    assert [label for label in rows if label.startswith("rank ")] == ["rank 0", "rank 1"][:shown]
+    waits = rows["its waits"].text if shown else []
+    assert waits == ["waited 0.500 ms for rank 0"][:shown]
 
 
 def test_a_request_that_nobody_timed_is_not_drawn() -> None:
