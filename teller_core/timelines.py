@@ -66,6 +66,11 @@ def timeline(store: Store, answer: WhyReport) -> TimelineReport:
     at = answer.request - 1
     beside = beside_request(at, answer.metric, tables.requests, store.rows(found, RequestExpectations))
     panels = [_request(tables, at, answer.findings, expected, "asked")]
+    untimed = (
+        ""
+        if panels[0] is not None
+        else f"when request {answer.request} began or ended is not known, so it is not drawn"
+    )
     if beside.at is not None:
         panels.append(_request(tables, beside.at, (), expected, "beside"))
     drawn, note = _steps(store, tables, answer, expected, beside.at)
@@ -76,7 +81,7 @@ def timeline(store: Store, answer: WhyReport) -> TimelineReport:
         beside=None if beside.at is None else beside.at + 1,
         beside_why=beside.why,
         panels=[*(one for one in panels if one is not None), *drawn],
-        note=note,
+        note="; ".join(filter(None, [untimed, note])),
     )
 
 
@@ -136,7 +141,7 @@ def _step(
     panel = _panel(
         drawn.lanes, drawn.begin, drawn.length, shows="step", side=side, request=None, step=step, title=f"Step {step}"
     )
-    return panel.model_copy(update={"left_out": drawn.left_out + unread, "note": "; ".join(filter(None, said))})
+    return panel.model_copy(update={"left_out": drawn.left_out, "note": "; ".join(filter(None, said))})
 
 
 def _spans(store: Store, tables: Capture, work: StepWork) -> tuple[list[StepSpans], int]:

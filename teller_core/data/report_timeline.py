@@ -66,7 +66,7 @@ class TimelinePanel(Model):
     length_ms: float
     rows: list[TimelineRow]
     merged: int = Field(description="things that are drawn together with others, too short to be drawn alone")
-    left_out: int = Field(description="things for which there is no row: too deep, or on a thread that did little")
+    left_out: int = Field(description="spans without a row: too deep, or on a thread or a rank that is not drawn")
     note: str
 
 

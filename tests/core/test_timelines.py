@@ -9,6 +9,7 @@ import pytest
 
 from teller_core import answers, slices, timelines
 from teller_core.data.report_timeline import TimelineReport
+from teller_core.data.table import UNKNOWN
 from teller_core.errors import UnknownName
 from teller_core.ingest.kineto.reader import read
 from teller_core.pipeline import import_paths
@@ -68,6 +69,22 @@ def test_a_step_with_profiles_is_drawn_rank_by_rank(store: Store) -> None:
     groups = {row.group.split(",")[0] for panel in steps for row in panel.rows}
     assert {"rank 0", "rank 1"} <= groups
     assert {"operator"} <= {row.layer for panel in steps for row in panel.rows}
+
+
+def test_a_step_of_too_many_spans_is_drawn_without_them_and_that_is_said_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timelines, "SPANS", 0)
+    steps = [panel for one in drawn(store) for panel in one.panels if panel.shows == "step"]
+    assert steps and all("spans were too many to draw" in panel.note for panel in steps)
+    assert {panel.left_out for panel in steps} == {0}
+
+
+def test_that_a_request_is_not_drawn_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timelines, "request_lanes", lambda *_: ([], UNKNOWN, UNKNOWN))
+    for one in drawn(store):
+        assert f"when request {one.request} began or ended is not known" in one.note
+        assert not any(panel.shows == "request" for panel in one.panels)
 
 
 def test_every_answer_is_a_page_below_a_megabyte(store: Store) -> None:

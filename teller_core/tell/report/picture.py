@@ -81,7 +81,7 @@ def _panel(panel: TimelinePanel, longest: float) -> str:
     small = [
         panel.note,
         f"{panel.merged:,} things are too short to be drawn alone: several share a mark" if panel.merged else "",
-        f"{panel.left_out:,} spans have no row: they lie too deep, or on a thread that did little"
+        f"{panel.left_out:,} spans have no row: they lie too deep, or on a thread or a rank that is not drawn"
         if panel.left_out
         else "",
     ]
