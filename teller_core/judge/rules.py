@@ -58,7 +58,7 @@ def observer_overhead(scene: Scene) -> Clue | None:
 
 
 def degraded_link(scene: Scene) -> Clue | None:
-    """By collectives that took far longer than in calm steps; else by what slow profiled steps have more."""
+    """By collectives that took longer than in calm steps, or by what slow profiled steps have more: what cost more."""
     found = [clue for clue in (rules_comm.degraded_link(scene), rules_anatomy.degraded_link(scene)) if clue]
     return max(found, key=lambda clue: clue.ns, default=None)
 

@@ -264,11 +264,13 @@ def _slow(case: Case, seen: Link) -> tuple[Mask, Mask]:
 
 
 def _around(case: Case, step: Int64, value: Float64, some: Mask) -> Float64:
-    """float64 a row: the mean of a value over ``some`` steps of the same engine around each, 0 where there are none."""
+    """float64 a row: the mean of a value over ``some`` steps of the same engine around each, 0 where there are none and where
+    nobody knows when the step began.
+    """
     engine, begin = case.capture.steps.engine[step], case.begin[step]
     out = np.zeros(len(step))
     for number in np.unique(engine).tolist():
-        mine = np.flatnonzero(engine == number)
+        mine = np.flatnonzero((engine == number) & (begin != UNKNOWN))
         mine = mine[np.argsort(begin[mine], kind="stable")]
         time, total, many = begin[mine], *(np.append(0.0, np.cumsum(each[mine])) for each in (value * some, some))
         low, high = np.searchsorted(time, time - AROUND_NS), np.searchsorted(time, time + AROUND_NS, "right")
