@@ -26,19 +26,19 @@ def saving(finding: Finding | Together) -> str:
     return f"It would have ended {milliseconds(finding.saving_ms)} sooner{between}: {finding.saving_assumes}"
 
 
-def _of(value: float, unit: str) -> str:
-    """The unit of one thing, or of several."""
-    return unit.removesuffix("s") if value == 1 and len(unit) > UNIT_OF_TIME else unit
+def amount(value: float, unit: str | None) -> str:
+    """So much of a unit: of one thing, or of several."""
+    named = f" {unit}" if unit else ""
+    return f"{value:,.6g}{named.removesuffix('s') if value == 1 and len(named) > UNIT_OF_TIME else named}"
 
 
 def evidence(item: EvidenceItem) -> str:
     """One fact on one line."""
-    unit = f" {item.unit}" if item.unit else ""
     parts = [
         plain(item.name, LONGEST_NAME) if item.name else item.kind.replace("_", " "),
         f"step {item.step}" if item.step is not None and item.kind != "step" else "",
-        f"{item.value:,.6g}{_of(item.value, unit)}" if item.value is not None else "",
-        f"normally {item.normal:,.6g}{unit}" if item.normal is not None else "",
+        amount(item.value, item.unit) if item.value is not None else "",
+        f"normally {amount(item.normal, item.unit)}" if item.normal is not None else "",
         f"span {item.span}" if item.span else "",
         f"at {plain(item.log_line, 120)}" if item.log_line else "",
         f'"{plain(item.untrusted_text)}"' if item.untrusted_text else "",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from teller_core.data.report import Part, WhyReport
 from teller_core.data.report_findings import EvidenceItem, Finding
 from teller_core.data.said import PHASES, capital
-from teller_core.tell.facts import SCOPES, rescheduled, saving
+from teller_core.tell.facts import SCOPES, amount, rescheduled, saving
 from teller_core.tell.layout import LONGEST_NAME, milliseconds, plain
 from teller_core.tell.report.html import percent, said, section, tag
 
@@ -100,10 +100,9 @@ def _finding(number: int, one: Finding) -> str:
 
 
 def _evidence(item: EvidenceItem) -> str:
-    unit = f" {item.unit}" if item.unit else ""
     name = plain(item.name, LONGEST_NAME) if item.name else item.kind.replace("_", " ")
-    value = f" <b>{said(f'{item.value:,.6g}{unit}')}</b>" if item.value is not None else ""
-    usual = f" where {said(f'{item.normal:,.6g}{unit}')} is usual" if item.normal is not None else ""
+    value = f" <b>{said(amount(item.value, item.unit))}</b>" if item.value is not None else ""
+    usual = f" where {said(amount(item.normal, item.unit))} is usual" if item.normal is not None else ""
     where = [
         f"step {item.step}" if item.step is not None else "",
         f"span {item.span}" if item.span else "",

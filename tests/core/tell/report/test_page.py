@@ -146,6 +146,13 @@ def test_everything_of_the_answer_stands_on_the_page(samples: Any) -> None:
     assert "Preempted cmpl-0000" in page.text("code")
 
 
+def test_one_of_a_thing_is_called_as_one(samples: Any) -> None:
+    fault = samples.finding()
+    item = fault.evidence[0].model_copy(update={"value": 1.0, "normal": 1.0, "unit": "calls"})
+    said = Parsed(of(samples, findings=[fault.model_copy(update={"evidence": [item]})])).text("article")
+    assert "1 call where 1 call is usual" in said
+
+
 def test_the_end_says_what_the_verdict_comes_from(samples: Any) -> None:
     end = Parsed(of(samples, model="it is still loading")).text("footer")
     assert "at tier T3, judged by numbers and rules (it is still loading); which requests" in end
