@@ -47,7 +47,7 @@ class Illustrated(NamedTuple):
 
 def illustrated(store: Store, answer: WhyReport) -> Illustrated:
     """``answer`` with what people look at beside it."""
-    step = next((one.step for one in answer.findings if one.step is not None), None)
+    step = _blamed(answer)
     target = f"request {answer.request}" if step is None else f"step {step}"
     drawn = timeline(store, answer)
     try:
@@ -85,6 +85,11 @@ def timeline(store: Store, answer: WhyReport) -> TimelineReport:
     )
 
 
+def _blamed(answer: WhyReport) -> int | None:
+    """The step of the first finding that blames one, None for none."""
+    return next((one.step for one in answer.findings if one.step is not None), None)
+
+
 def _request(
     tables: Capture, at: int, findings: Sequence[Finding], expected: StepExpectations, side: str
 ) -> TimelinePanel | None:
@@ -100,7 +105,7 @@ def _steps(
 ) -> tuple[list[TimelinePanel], str]:
     """The panels of the blamed step and of a usual one, and why there are none."""
     at = answer.request - 1
-    blamed = next((one.step for one in answer.findings if one.step is not None), None)
+    blamed = _blamed(answer)
     if blamed is None:
         chosen = blamed_step(at, tables.requests, tables.participation, tables.steps, expected)
         if chosen is None:

@@ -81,7 +81,7 @@ def request_lanes(capture: Capture, at: int, findings: Sequence[Finding], took: 
         lane("request", "request", "its times", stages),
         lane("request", "request", "its tokens", list(_tokens(capture, at))),
         *_steps(texts, mine, "steps with it"),
-        lane("engine", "engine", "for others only", [_for_others(texts.of(step)) for step in others.tolist()]),
+        lane("engine", "engine", "for others only", [_for_others(known.steps[step]) for step in others.tolist()]),
         *pause_lanes(pauses),
         *_ranks(capture, mine),
         _log(capture, at, mine, findings),
