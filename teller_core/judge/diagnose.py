@@ -18,7 +18,6 @@ from teller_core.judge.evidence import Clue, ms
 from teller_core.judge.lookalikes import against
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import Answers, ask
-from teller_core.judge.reschedule.findings import LEFT, MOST
 from teller_core.judge.savings import Saved, by_saving, together
 from teller_core.judge.scene import Scene, scene
 from teller_core.judge.side_by_side import side_by_side
@@ -46,14 +45,11 @@ def diagnose_each(
     capture: Capture,
     assessment: Assessment,
     link: Callable[[int], Linked | None] | None = None,
-    *,
-    simulations: int = MOST,
 ) -> Iterator[WhyReport]:
     """:func:`diagnose_all`, each answer when it is asked for. ``link`` gives the rows of a step with their dependencies: with it,
-    findings say what their end would save there. ``simulations``: how many findings, at most, say it with new batches.
+    findings say what their end would save there.
     """
     case = prepare(capture, assessment, link)
-    case.measured[LEFT] = simulations
     for request in range(len(capture.requests.number)):
         yield judge(case, request)
 

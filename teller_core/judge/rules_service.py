@@ -19,8 +19,6 @@ COLD_WAIT = 1_000_000_000
 """ns that a request must have waited for an engine's very first step before that is called a cold start."""
 FRONT_END, WAY = ("received", "queued"), ("client_start", "received")
 """The two times between which a request is in the front end, and on the way to it."""
-WAY_BACK = ("finished", "client_end")
-"""And between which its answer is on the way back."""
 LEAST_PEERS = 4
 """Fewer requests than this have no median to be compared with."""
 LAG_TOKENS = 16

@@ -1,7 +1,16 @@
 """Replay: the recorded work re-timed with other durations, by what each moment of it had to wait for.
 
-:func:`network` takes the rows of some ranks with their dependencies; :func:`retime` gives times for durations, :func:`saving`
-how much sooner it would all end, :func:`charged` whose time each wait was.
+chains    the moments of each thread, and whose time passed between them
+arcs      what moments depend on besides their thread: launches, streams, waits, meetings of ranks
+silence   time in which nothing was recorded: work, a wait for something known, or unknown
+network   all of it, in the form that is re-timed (:func:`network`); what cannot be known is counted by name
+passes    its loops, compiled
+retime    times for other durations (:func:`retime`)
+savings   how much sooner it would all end (:func:`saving`)
+charge    whose time each wait was (:func:`charged`, :func:`idled`, :func:`critical`); its own time, waits, idleness
+suspects  what a cause took of a step, and what that would be without it
+steps     what the end of a cause would save in the steps of a request
+what_if   durations for any span that somebody asks about
 """
 
 from teller_core.judge.replay.charge import Waits, Whose, charged, critical, idled, times

@@ -95,14 +95,14 @@ def charged(graph: Network, low: int | None = None, high: int | None = None, lea
     return _charges(graph, sources, owner[keep], (since, until))
 
 
-def idled(graph: Network, low: int | None = None, high: int | None = None, least: int = LEAST) -> Waits:
-    """As :func:`charged`, for devices: each time of ``least`` ns and more in which a stream stood still before a row of work,
+def idled(graph: Network, least: int = LEAST) -> Waits:
+    """As :func:`charged`, for devices: every time of ``least`` ns and more in which a stream stood still before a row of work,
     charged to whose time it was until that began.
     """
     order, near = _on_streams(graph)
     row, since = order[near + 1], graph.linked.end[order[near]]
     until = graph.linked.start[row]
-    keep = _asked(since, until, (low, high), least)
+    keep = until - since >= least
     row, since, until = row[keep], since[keep], until[keep]
     sort = np.argsort(until, kind="stable")
     return _charges(graph, row[sort].tolist(), row[sort], (since[sort], until[sort]))

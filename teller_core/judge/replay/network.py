@@ -63,7 +63,6 @@ class Network:
     source: Int32
     lag: Int64
     chained: Chains
-    guessed: Guesses
     meets: Meets
     kept: Way
     shrunk: Way
@@ -109,7 +108,6 @@ def network(linked: Linked) -> Network:
         source=built.source,
         lag=built.lag,
         chained=chained,
-        guessed=guessed,
         meets=meets,
         kept=kept,
         shrunk=shrunk,
@@ -204,17 +202,34 @@ def _built(time: Int64, before: Int32, hard: Sequence[Arcs], perhaps: Sequence[A
 
 def _sorted(before: Int32, source: Int32, target: Int32, lag: Int64, certain: UInt8) -> tuple[_Built, bool]:
     """Arcs by the moment that they lead to, and an order of the moments; whether it has all of them."""
+    found = in_order(before, source, target)
+    built = _Built(found.first, source[found.sort], lag[found.sort], certain[found.sort], found.order)
+    return built, found.whole
+
+
+class Sorted(NamedTuple):
+    """``sort`` int64: arcs by the moment that they lead to; ``first`` int64, one more than there are moments: where those of each
+    begin. ``order`` int32: the moments, each behind what it depends on; ``whole``: all of them, as none waits for itself.
+    """
+
+    first: Int64
+    sort: Int64
+    order: Int32
+    whole: bool
+
+
+def in_order(before: Int32, source: Int32, target: Int32) -> Sorted:
+    """The arcs from the moments ``source`` to ``target``, and the moments, which also depend on the one ``before`` each."""
     from teller_core.judge.replay import passes
 
     count = len(before)
     first, place = np.zeros(count + 1, dtype=np.int64), np.empty(count, dtype=np.int64)
     sort, order = np.empty(len(target), dtype=np.int64), np.empty(count, dtype=np.int32)
     passes.sort_arcs(target, first, place, sort)
-    source, target = source[sort], target[sort]
     none, zeros = np.full((2, count), NOBODY, dtype=np.int32), np.zeros(count, dtype=np.int32)
     room = (none[0], zeros, none[1], np.empty(len(source), dtype=np.int32))
-    done = passes.topological(before, (source, target), room, order)
-    return _Built(first, source, lag[sort], certain[sort], order), done == count
+    done = passes.topological(before, (source[sort], target[sort]), room, order)
+    return Sorted(first, sort, order, done == count)
 
 
 def _left(time: Int64, before: Int32, built: _Built, used: UInt8) -> Int64:

@@ -22,15 +22,13 @@ class Saving(NamedTuple):
     assumes: str
 
 
-def saving(
-    graph: Network, spans: Int64, durations: Int64, *, until: Int64 | None = None, free: Int64 | None = None
-) -> Saving:
+def saving(graph: Network, spans: Int64, durations: Int64, *, free: Int64 | None = None) -> Saving:
     """What it saves that the owners of time ``spans`` (rows, say) take ``durations`` int64 ns each instead of what they took, all
-    of them together, and that the rows ``free`` wait for nothing. ``until``: rows of which the last end counts, all by default.
+    of them together, and that the rows ``free`` wait for nothing.
 
     Twice: with what threads did in silence kept, and with silence that may have been a wait ending with what was waited for.
     """
-    rows = np.flatnonzero(graph.linked.host | graph.linked.work) if until is None else until
+    rows = np.flatnonzero(graph.linked.host | graph.linked.work)
     if not len(rows):
         return Saving(0, 0, SAME_WORK)
     before = int(graph.linked.end[rows].max())

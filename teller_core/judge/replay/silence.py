@@ -31,7 +31,7 @@ SCOPES = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON, Layer.LOG)
 
 
 class Silence(IntEnum):
-    """What time on a thread or stream was."""
+    """What time on a thread was."""
 
     WORK = 0
     WAIT = 1
@@ -40,14 +40,13 @@ class Silence(IntEnum):
 
 class Guesses(NamedTuple):
     """``sure``: arcs of waits that nobody recorded; ``perhaps``: those by which unknown time may shrink. ``what`` uint8 an
-    entry of the chains: a :class:`Silence`; ``stalled`` uint8 a row of work, before it began; ``other`` bool an entry of the
-    chains: time of unknown use with nothing that it could have waited for.
+    entry of the chains: a :class:`Silence`; ``other`` bool an entry of the chains: time of unknown use with nothing that it
+    could have waited for.
     """
 
     sure: Arcs
     perhaps: Arcs
     what: UInt8
-    stalled: UInt8
     other: Mask
 
 
@@ -58,8 +57,8 @@ def guesses(linked: Linked, nodes: Nodes, chained: Chains, left: Int64) -> Guess
     what[handed[0]] = Silence.WAIT
     target = chained.order[handed[0]].astype(np.int64)
     waited = Arcs(handed[1], target, np.zeros(len(target), dtype=np.int64))
-    still, maybe, stalled = _on_streams(linked, nodes, left)
-    return Guesses(_joined([waited, sure, still]), _joined([perhaps, maybe]), what, stalled, other)
+    still, maybe = _on_streams(linked, nodes, left)
+    return Guesses(_joined([waited, sure, still]), _joined([perhaps, maybe]), what, other)
 
 
 def _joined(parts: Sequence[Arcs]) -> Arcs:
@@ -152,13 +151,11 @@ def _launched(linked: Linked) -> Int64:
     return at
 
 
-def _on_streams(linked: Linked, nodes: Nodes, left: Int64) -> tuple[Arcs, Arcs, UInt8]:
+def _on_streams(linked: Linked, nodes: Nodes, left: Int64) -> tuple[Arcs, Arcs]:
     """Streams that stood still: perhaps for work of another stream of the device that ended meanwhile."""
-    stalled = np.zeros(len(linked), dtype=np.uint8)
     begun = np.zeros(len(linked), dtype=np.bool_)
     begun[linked.graph.after[linked.graph.of(Kind.LAUNCH, Kind.STREAM)]] = True
     row = np.flatnonzero(linked.work & begun & (left[: nodes.rows] > SHORT_ON_DEVICE))
-    stalled[row] = Silence.UNKNOWN
     part = linked.lane_part[linked.lane]
     source, tail = np.full(len(row), NOBODY, dtype=np.int64), np.zeros(len(row), dtype=np.int64)
     for at in np.unique(part[row]).tolist():
@@ -171,9 +168,7 @@ def _on_streams(linked: Linked, nodes: Nodes, left: Int64) -> tuple[Arcs, Arcs, 
         inside = (place >= 0) & (tail[mine] < left[row[mine]]) & (linked.lane[last] != linked.lane[row[mine]])
         source[mine[inside]] = last[inside] + nodes.rows
     sure = (source >= 0) & (tail <= SHORT_ON_DEVICE) & (tail * CLEAR <= left[row])
-    stalled[row[sure]] = Silence.WAIT
     return (
         _arcs(source, row.astype(np.int64), sure),
         _arcs(source, row.astype(np.int64), (source >= 0) & ~sure),
-        stalled,
     )

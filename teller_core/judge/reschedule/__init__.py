@@ -12,6 +12,8 @@
     simulate   decision after decision from any recorded one on
     check      whether all of this reproduces the capture; else no claim is made from it
     savings    how much sooner a request would have ended, with the recorded batches and with new ones
+    plan       the engines of a capture made ready for all of this, and what may be claimed of them
+    findings   what a finding says of it
     neighbors  who slowed a request down, and whom it slowed down
 
 Nothing here looks at spans: steps, requests and who took part in which step suffice.

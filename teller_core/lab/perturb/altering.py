@@ -11,6 +11,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.linked import Met
 from teller_core.data.table import Int32, Int64, take
 from teller_core.judge.replay import Network, network
+from teller_core.judge.replay.network import in_order
 from teller_core.lab.perturb.inserting import Added, with_rows
 from teller_core.lab.perturb.pieces import Piece, made
 
@@ -75,24 +76,16 @@ def _bound(rows: Int64, low: Int32, high: Int32, *, ends: bool) -> Int32:
 
 def with_waits(graph: Network, waits: Sequence[Wait]) -> Network | None:
     """``graph`` with ``waits`` besides, all else unchanged; None where moments would wait for one another in a circle."""
-    from teller_core.judge.replay import passes
-
     target = np.repeat(np.arange(len(graph.time), dtype=np.int32), np.diff(graph.first))
     source = np.append(graph.source, np.array([one.before for one in waits], dtype=np.int32))
     target = np.append(target, np.array([one.after for one in waits], dtype=np.int32))
     lag = np.append(graph.lag, np.array([one.lag for one in waits], dtype=np.int64))
     used = np.append(graph.kept.used, np.ones(len(waits), dtype=np.uint8))
-    count = len(graph.time)
-    first, place = np.zeros(count + 1, dtype=np.int64), np.empty(count, dtype=np.int64)
-    sort, order = np.empty(len(target), dtype=np.int64), np.empty(count, dtype=np.int32)
-    passes.sort_arcs(target, first, place, sort)
-    source, target = source[sort], target[sort]
-    none, zeros = np.full((2, count), -1, dtype=np.int32), np.zeros(count, dtype=np.int32)
-    room = (none[0], zeros, none[1], np.empty(len(source), dtype=np.int32))
-    if passes.topological(graph.before, (source, target), room, order) != count:
+    found = in_order(graph.before, source, target)
+    if not found.whole:
         return None
-    kept = graph.kept._replace(used=used[sort])
-    return replace(graph, first=first, source=source, lag=lag[sort], order=order, kept=kept)
+    kept, sort = graph.kept._replace(used=used[found.sort]), found.sort
+    return replace(graph, first=found.first, source=source[sort], lag=lag[sort], order=found.order, kept=kept)
 
 
 def waiting(given: Altered, waits: Sequence[Wait]) -> Altered | None:
