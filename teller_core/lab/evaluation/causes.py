@@ -14,6 +14,8 @@ NO_CAUSE = 0
 NOBODY = -1
 """No further claim."""
 TOP = 3
+ACROSS = "comm."
+"""What strikes between ranks begins with: the horizontal view. All else strikes inside one: the vertical view."""
 Ints = np.ndarray[tuple[int, int], np.dtype[np.int32]]
 
 
@@ -54,6 +56,11 @@ def named(truth: Sequence[str], claims: Sequence[Sequence[str]]) -> Named:
             if at < TOP:
                 said[row, at] = number[cause]
     return Named(classes, np.array([number[cause] for cause in truth], dtype=np.int32), said)
+
+
+def is_across(cause: str) -> bool:
+    """Whether it strikes between ranks."""
+    return cause.startswith(ACROSS)
 
 
 def struck(given: Named) -> Mask:

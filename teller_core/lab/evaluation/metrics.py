@@ -35,8 +35,11 @@ SURELY = 0.10
 """The risk at which coverage is asked for."""
 SURE_DECIMALS = 3
 """Of how sure somebody is: more say nothing."""
-CERTAINTY = (("ece", -1), ("brier", -1), ("risk_over_coverage", -1), ("coverage_at_risk_10", 1))
-"""Figures of certainty, and whether more or less is better."""
+CERTAINTY = ("ece", "brier", "risk_over_coverage", "coverage_at_risk_10")
+LESS = frozenset({"alarms_an_hour", "called_normal", "ece", "brier", "risk_over_coverage"})
+"""Figures, by the second part of their keys, of which less is better."""
+NEITHER = frozenset({"could_not_tell"})
+"""Of which neither is. Of all others, more is better."""
 
 
 class Figure(NamedTuple):
@@ -53,6 +56,12 @@ class Figure(NamedTuple):
     why: str = ""
 
 
+def better_of(key: str) -> int:
+    """1 where more of a figure is better, -1 where less is, 0 for neither."""
+    name = key.partition(".")[2]
+    return -1 if name in LESS else int(name not in NEITHER)
+
+
 def figures(rows: Rows) -> list[Figure]:
     """All figures of the usual composition, requests first."""
     requests = answers(rows.requests)
@@ -60,10 +69,13 @@ def figures(rows: Rows) -> list[Figure]:
         *of_requests(requests, "request"),
         *by_severity(requests),
         *by_effect(requests),
+        *by_view(requests),
         *alarms(rows, "healthy_beside"),
         *of_certainty(rows.requests),
         *of_steps(rows.steps, "step"),
         *of_steps(felt(rows.steps), "step_felt"),
+        *of_steps(in_view(rows.steps, across=False), "step_vertical"),
+        *of_steps(in_view(rows.steps, across=True), "step_horizontal"),
         *of_steps(take(rows.steps, rows.steps.profiled), "step_profiled"),
         *of_names(rows.operators, "operator"),
         *of_names(rows.ranks, "rank", firsts=(1,)),
@@ -76,9 +88,9 @@ class Answers(NamedTuple):
     rows: RequestRows
     given: Named
 
-    def share(self, key: str, what: Mask, of: Mask, better: int = 1) -> Figure:
+    def share(self, key: str, what: Mask, of: Mask) -> Figure:
         """The share of the requests ``of`` that are ``what``; behind it stand the windows of the former."""
-        return _figure(key, ratio(self.rows.life, what & of, of), better, self.rows.window[of])
+        return _figure(key, ratio(self.rows.life, what & of, of), self.rows.window[of])
 
     def confused(self, key: str, figure: Callable[[Float64], Float64]) -> Figure:
         """``figure`` of the confusion of causes; behind it stand the windows that were struck."""
@@ -89,7 +101,7 @@ class Answers(NamedTuple):
         def of_draws(drawn: Float64) -> Float64:
             return figure(drawn.reshape(len(drawn), count, count))[:, None]
 
-        return _figure(key, Sums(sums, of_draws), 1, hit)
+        return _figure(key, Sums(sums, of_draws), hit)
 
 
 def answers(rows: RequestRows) -> Answers:
@@ -112,7 +124,7 @@ def of_requests(told: Answers, prefix: str) -> list[Figure]:
         told.share(f"{prefix}.claims_right", given.said[:, 0] == given.truth, ~free),
         told.share(f"{prefix}.healthy_unclaimed", free, calm),
         told.share(f"{prefix}.hard_unclaimed", free, hard),
-        told.share(f"{prefix}.could_not_tell", dumb, hit, 0),
+        told.share(f"{prefix}.could_not_tell", dumb, hit),
     ]
 
 
@@ -122,7 +134,7 @@ def of_all_faulty(told: Answers) -> list[Figure]:
     hit = causes.struck(given)
     normal = np.array([verdict not in (CAUSE, CANNOT) for verdict in told.rows.verdict], dtype=np.bool_)
     return [
-        told.share("all_faulty.called_normal", normal, hit, -1),
+        told.share("all_faulty.called_normal", normal, hit),
         told.share("all_faulty.top_1", causes.within(given, 1), hit),
         told.share("all_faulty.top_3", causes.within(given, 3), hit),
     ]
@@ -146,6 +158,16 @@ def by_effect(told: Answers) -> list[Figure]:
     return [figure for name, mine in bins for figure in _part(told, mine, f"effect_{name}")]
 
 
+def by_view(told: Answers) -> list[Figure]:
+    """Top-1 and top-3 of what strikes inside a rank (vertical), and of what strikes between ranks (horizontal)."""
+    across = np.array([causes.is_across(cause) for cause in told.rows.truth], dtype=np.bool_)
+    return [
+        figure
+        for name, mine in (("vertical", ~across), ("horizontal", across))
+        for figure in _part(told, mine, f"view_{name}")
+    ]
+
+
 def alarms(rows: Rows, prefix: str) -> list[Figure]:
     """False alarms an hour of healthy service: causes that are claimed in a window with nothing wrong, each once a window."""
     requests = rows.requests
@@ -158,7 +180,8 @@ def alarms(rows: Rows, prefix: str) -> list[Figure]:
             counted[key[0]] += 1
     hours = rows.healthy_ns / 3.6e12
     (found,) = by_life(ratio(rows.healthy_life, counted, hours))
-    return [Figure(f"{prefix}.alarms_an_hour", *found, rows.lives, -1, "" if hours.sum() else "no healthy window")]
+    key, why = f"{prefix}.alarms_an_hour", "" if hours.sum() else "no healthy window"
+    return [Figure(key, *found, rows.lives, better_of(key), why)]
 
 
 def of_certainty(rows: RequestRows) -> list[Figure]:
@@ -167,7 +190,7 @@ def of_certainty(rows: RequestRows) -> list[Figure]:
     told = np.flatnonzero([verdict != CANNOT for verdict in rows.verdict])
     windows = distinct_windows(rows.window[told])
     if windows < LEAST_POSITIVES:
-        return [_unsaid(f"certainty.{name}", windows, better) for name, better in CERTAINTY]
+        return [_unsaid(f"certainty.{name}", windows) for name in CERTAINTY]
     sure = np.round(rows.sure[told], SURE_DECIMALS)
     right = (given.said[:, 0] == given.truth)[told]
     level, of = np.unique(-sure, return_inverse=True)
@@ -187,10 +210,7 @@ def of_certainty(rows: RequestRows) -> list[Figure]:
         )
 
     values = by_life(Sums(np.concatenate(sums, axis=1), all_of_it))
-    return [
-        _said(f"certainty.{name}", value, windows, better)
-        for (name, better), value in zip(CERTAINTY, values, strict=True)
-    ]
+    return [_said(f"certainty.{name}", value, windows) for name, value in zip(CERTAINTY, values, strict=True)]
 
 
 def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
@@ -201,7 +221,7 @@ def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
     names, reasons = _of_steps(rows)
     windows = distinct_windows(rows.window[rows.label])
     if windows < LEAST_POSITIVES:
-        return [_unsaid(f"{prefix}.{name}", windows, 1) for name in names]
+        return [_unsaid(f"{prefix}.{name}", windows) for name in names]
     order = detection.ranked(rows.label, rows.score)
     level, of = np.unique(-detection.thinned(order), return_inverse=True)
     hit, levels = rows.label.astype(np.float64), len(level)
@@ -216,9 +236,9 @@ def of_steps(rows: StepRows, prefix: str) -> list[Figure]:
     exact = _detection(detection.curve_of_flags(rows.label, rows.flag, weight), detection.curve(order, weight))
     drawn = by_life(Sums(np.concatenate(sums, axis=1), all_of_it), draws=DRAWS_OF_STEPS)
     return [
-        _unsaid(f"{prefix}.{name}", windows, 1, why)
+        _unsaid(f"{prefix}.{name}", windows, why)
         if why
-        else _said(f"{prefix}.{name}", each._replace(value=float(value)), windows, 1)
+        else _said(f"{prefix}.{name}", each._replace(value=float(value)), windows)
         for name, why, value, each in zip(names, reasons, exact, drawn, strict=True)
     ]
 
@@ -251,6 +271,11 @@ def felt(rows: StepRows) -> StepRows:
     return take(rows, ~rows.label | (rows.d_prime >= FELT))
 
 
+def in_view(rows: StepRows, *, across: bool) -> StepRows:
+    """The healthy steps, and of the abnormal ones those that were struck between ranks, or inside one."""
+    return take(rows, ~rows.label | (rows.across == across))
+
+
 def distinct_healthy(rows: StepRows) -> int:
     """How many different healthy steps there are: blocks share theirs between episodes."""
     life, moment = rows.life[~rows.label], rows.moment[~rows.label]
@@ -263,13 +288,13 @@ def of_names(rows: NameRows, prefix: str, firsts: Sequence[int] = (1, 3, 5)) -> 
     every = np.ones(len(place))
 
     def say(name: str, value: Float64 | Mask) -> Figure:
-        return _figure(f"{prefix}.{name}", ratio(rows.life, value, every), 1, rows.window)
+        return _figure(f"{prefix}.{name}", ratio(rows.life, value, every), rows.window)
 
     found = [say(f"ac_at_{k}", ranking.hits(place, k)) for k in firsts]
     if len(firsts) > 1:
         found.append(say("avg_at_5", np.mean([ranking.hits(place, k) for k in range(1, 6)], axis=0)))
         found.append(say("mrr", ranking.reciprocals(place)))
-        found.append(_figure(f"{prefix}.macro_f1", _of_firsts(rows), 1, rows.window))
+        found.append(_figure(f"{prefix}.macro_f1", _of_firsts(rows), rows.window))
     return found
 
 
@@ -292,17 +317,17 @@ def _part(told: Answers, mine: Mask, name: str) -> list[Figure]:
     return [told.share(f"{name}.top_{k}", causes.within(told.given, k), hit) for k in (1, 3)]
 
 
-def _figure(key: str, sums: Sums, better: int, window: Int32) -> Figure:
+def _figure(key: str, sums: Sums, window: Int32) -> Figure:
     """The one figure of ``sums``. ``window``: of all that is to be found."""
     windows = distinct_windows(window)
     if windows < LEAST_POSITIVES:
-        return _unsaid(key, windows, better)
-    return _said(key, by_life(sums)[0], windows, better)
+        return _unsaid(key, windows)
+    return _said(key, by_life(sums)[0], windows)
 
 
-def _said(key: str, found: Interval, windows: int, better: int) -> Figure:
-    return Figure(key, *found, windows, better, "nothing to divide by" if np.isnan(found.value) else "")
+def _said(key: str, found: Interval, windows: int) -> Figure:
+    return Figure(key, *found, windows, better_of(key), "nothing to divide by" if np.isnan(found.value) else "")
 
 
-def _unsaid(key: str, windows: int, better: int, why: str = "") -> Figure:
-    return Figure(key, float("nan"), float("nan"), float("nan"), windows, better, why or f"{windows} windows")
+def _unsaid(key: str, windows: int, why: str = "") -> Figure:
+    return Figure(key, float("nan"), float("nan"), float("nan"), windows, better_of(key), why or f"{windows} windows")

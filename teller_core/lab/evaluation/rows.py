@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.data.table import Float64, Int32, Int64, Mask, Text
+from teller_core.lab.evaluation.causes import is_across
 from teller_core.lab.evaluation.episode import NOT_JUDGED, Episode
 from teller_core.lab.evaluation.method import CAUSE, Judged
 
@@ -16,7 +17,8 @@ Objects = npt.NDArray[np.object_]
 @dataclass(frozen=True)
 class StepRows:
     """One row a judged step of an episode. ``life``, ``window`` int32: numbers over all episodes; ``moment`` int64: when it
-    began, which with the life tells steps apart; ``label`` bool: abnormal; ``score``, ``flag``: what the method said.
+    began, which with the life tells steps apart; ``label`` bool: abnormal; ``score``, ``flag``: what the method said; ``across``
+    bool: of an episode whose strike is between ranks.
     """
 
     life: Int32
@@ -27,6 +29,7 @@ class StepRows:
     flag: Mask
     d_prime: Float64
     profiled: Mask
+    across: Mask
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,10 @@ def _steps(
                 judged.step_flag[mine] > 0,
                 np.full(len(mine), labels.d_prime),
                 case.profiled[mine],
+                np.full(len(mine), is_across(labels.cause)),
             )
         )
-    empty = (np.int32, np.int32, np.int64, np.bool_, np.float64, np.bool_, np.float64, np.bool_)
+    empty = (np.int32, np.int32, np.int64, np.bool_, np.float64, np.bool_, np.float64, np.bool_, np.bool_)
     columns = [
         np.concatenate([np.empty(0, dtype=kind), *(part[at] for part in parts)]) for at, kind in enumerate(empty)
     ]

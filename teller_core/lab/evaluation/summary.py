@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from teller_core.lab.evaluation.metrics import better_of
 from teller_core.lab.evaluation.tables import BY_CAUSE, Said, said
 
 HEADLINES: Mapping[str, str] = {
@@ -49,6 +50,15 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "step_felt.pr_auc_at_10": "PR-AUC 10 %",
         "step_felt.pr_auc_at_1": "PR-AUC 1 %",
         "step_felt.pr_auc_at_0.1": "PR-AUC 0.1 %",
+    },
+    "By view: struck inside a rank (vertical), or between ranks (horizontal)": {
+        f"{prefix}_{view}.{figure}": f"{view}: {name}"
+        for view in ("vertical", "horizontal")
+        for prefix, figure, name in (
+            ("view", "top_1", "top-1"),
+            ("step", "f1_at_43", "steps, F1 43 %"),
+            ("step", "pr_auc_at_10", "steps, PR-AUC 10 %"),
+        )
     },
     "Operators and ranks": {
         "operator.ac_at_1": "operator AC@1",
@@ -106,6 +116,8 @@ def summary(tables: Mapping[Table, str]) -> str:
     ]
     if tiers and (table := Table(OURS, tiers[-1])) in told:
         lines += ["", f"## What ours is to reach, at T{table.tier}", "", *_goals(told, table)]
+    if ahead := [*_ahead(told, tiers)]:
+        lines += ["", "## Ours beside the paper's method, figure by figure", "", *ahead]
     for key, title in HEADLINES.items():
         lines += ["", f"## {title}", "", *_head([f"T{tier}" for tier in tiers])]
         lines += [_row(name, [told.get(Table(name, tier), {}).get(key) for tier in tiers]) for name in methods]
@@ -139,6 +151,18 @@ def _goals(told: Mapping[Table, Mapping[str, Said]], ours: Table) -> Iterator[st
         told_best = "-" if best is None else f"{best[1]} {_number(best[0])}"
         cells = [f"{least:.2f}", _cell(mine), _verdict(mine, least), _cell(paper.get(key)), told_best]
         yield f"| {' | '.join([title, *cells])} |"
+
+
+def _ahead(told: Mapping[Table, Mapping[str, Said]], tiers: Sequence[int]) -> Iterator[str]:
+    """A line a tier: in how many figures of both methods ours is the better one, and in which it is not."""
+    for tier in tiers:
+        mine, theirs = (told.get(Table(name, tier), {}) for name in (OURS, PAPER))
+        if not (both := [key for key in mine if key in theirs and better_of(key)]):
+            continue
+        others = [key for key in both if (mine[key].value - theirs[key].value) * better_of(key) <= 0]
+        named = [f"{key} ({_number(mine[key].value)}, theirs {_number(theirs[key].value)})" for key in others]
+        where = f", not in {', '.join(named)}" if named else ""
+        yield f"- T{tier}. Ours is ahead in {len(both) - len(others)} of {len(both)}{where}."
 
 
 def _verdict(said: Said | None, least: float) -> str:

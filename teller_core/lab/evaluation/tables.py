@@ -18,17 +18,20 @@ TITLES: Mapping[str, str] = {
     "request": "Why was this request slow: the cause, of requests that a fault struck; none, of the others",
     "severity": "By how hard the fault struck",
     "effect": "By the size of the effect over the noise (d')",
+    "view": "By view: struck inside a rank (vertical), or between ranks (horizontal)",
     "healthy_beside": "False alarms in healthy windows, beside struck ones",
     "healthy_alone": "False alarms in captures without any fault",
     "all_faulty": "Captures in which every request is struck",
     "certainty": "As right as it is sure",
     "step": "Steps: abnormal or not, at each share of abnormal steps (%)",
     "step_felt": "Steps, effects of d' 3 and more",
+    "step_vertical": "Steps, vertical view: struck inside a rank",
+    "step_horizontal": "Steps, horizontal view: struck between ranks",
     "step_profiled": "Steps of which there is a profile",
     "step_whole_life": "Steps of whole lives",
     "request_whole_life": "Requests of whole lives",
     "operator": "Operators of profiled steps",
-    "rank": "Ranks",
+    "rank": "Ranks (faults of one rank strike the second one: whoever always names that is right)",
 }
 """By what keys begin with, in the order of the table."""
 WIDE = 36
@@ -104,7 +107,7 @@ def said(text: str) -> dict[str, Said]:
 
 def _prefix(key: str) -> str:
     head = key.partition(".")[0]
-    return next((known for known in ("severity", "effect") if head.startswith(f"{known}_")), head)
+    return next((known for known in ("severity", "effect", "view") if head.startswith(f"{known}_")), head)
 
 
 def _line(figure: Figure) -> str:

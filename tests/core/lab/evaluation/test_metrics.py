@@ -115,6 +115,27 @@ def test_typical_is_a_miss_where_everybody_is_struck() -> None:
     assert (found["all_faulty.called_normal"], found["all_faulty.top_1"]) == (1.0, 0.0)
 
 
+def test_what_strikes_between_ranks_is_told_apart_from_what_strikes_inside_one() -> None:
+    def between(one: Episode) -> Episode:
+        request = ["comm.degraded_link" if cause == one.labels.cause else cause for cause in one.labels.request]
+        return replace(one, labels=replace(one.labels, cause="comm.degraded_link", request=request))
+
+    def blind(one: Episode) -> Judged:
+        """Right, but of what strikes between ranks it says nothing."""
+        right = oracle(one)
+        if one.labels.cause != "comm.degraded_link":
+            return right
+        silent: list[list[Claim]] = [[] for _ in right.causes]
+        return replace(right, step_score=0 * right.step_score, step_flag=0 * right.step_flag, causes=silent)
+
+    found = said([*LIVES, *map(between, LIVES)], blind)
+    assert (found["view_vertical.top_1"].value, found["view_horizontal.top_1"].value) == (1.0, 0.0)
+    assert (found["step_vertical.f1_at_43"].value, found["step_horizontal.f1_at_43"].value) == (1.0, 0.0)
+    assert found["request.top_1"].value == pytest.approx(0.5)
+    assert found["step_horizontal.f1_at_43"].positives == 42
+    assert said(LIVES, oracle)["view_horizontal.top_1"].why == "0 windows"
+
+
 def test_without_healthy_time_there_are_no_alarms_an_hour() -> None:
     one = replace(LIVES[0], labels=replace(LIVES[0].labels, healthy_ns=0))
     (figure,) = alarms(rows_of([one], [oracle(one)]), "x")

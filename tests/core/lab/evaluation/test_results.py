@@ -141,6 +141,16 @@ def test_the_summary_says_what_is_to_reach_and_who_comes_near() -> None:
         "| steps of d' 3 and more: F1 at 43 % | 0.93 | 0.900 | missed | 0.100 | zscore 0.950 |",
         "| rank, AC@1 | 0.95 | - | not said | - | - |",
     ]
+    assert "- T4. Ours is ahead in 2 of 2." in lines
+
+
+def test_the_summary_says_in_which_figures_the_papers_method_is_as_good_or_better() -> None:
+    ours = "a\nTest side.\nrequest.top_1  0.5000\nrequest.top_3  0.9000\ncertainty.ece  0.3000\nrequest.could_not_tell  0.2000\n"
+    paper = "b\nTest side.\nrequest.top_1  0.5000\nrequest.top_3  0.8000\ncertainty.ece  0.1000\nrank.ac_at_1  0.4000\n"
+    lines = summary({Table("ours", 3): ours, Table("paper", 3): paper, Table("ours", 4): ours}).splitlines()
+    assert [line for line in lines if "ahead" in line] == [
+        "- T3. Ours is ahead in 1 of 3, not in request.top_1 (0.500, theirs 0.500), certainty.ece (0.300, theirs 0.100)."
+    ]
 
 
 def test_floors_rise_and_never_fall() -> None:
