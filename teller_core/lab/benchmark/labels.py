@@ -27,6 +27,8 @@ BY_PROMPTS = "scheduler.prefill_interference"
 """Its injector tells no delays: its steps are those that compute a prompt of its own requests."""
 OF_STEPS = frozenset({"worker", "engine", "machine", "link"})
 """Roles of what a step waits for."""
+EVERY_PACKET = frozenset({"delay_ms", "rate_mbit"})
+"""Knobs of a link that hold back each packet, so that no step of the window goes without; a loss meets some, and nobody tells which."""
 OF_OPERATORS = frozenset({"host.slow_operator"})
 OF_COLLECTIVES = frozenset({"comm.straggler_rank", "comm.degraded_link"})
 
@@ -139,6 +141,8 @@ def _steps(capture: Capture, one: Chosen, own: Int64, begin: Int64, end: Int64) 
     touched = np.zeros(len(own), dtype=np.bool_)
     if strike.rejected is None and strike.cause == BY_PROMPTS:
         touched = np.isin(own, _computing(capture, one.window.others))
+    elif strike.rejected is None and strike.role == "link" and not EVERY_PACKET.isdisjoint(strike.knobs):
+        touched[:] = True
     elif strike.rejected is None and one.tells and strike.role in OF_STEPS:
         low = _before(capture, begin, end) if strike.role == "engine" else _ran(capture, begin, end)
         touched = _meet(one.window.delays, low[own], end[own])

@@ -169,6 +169,14 @@ def test_steps_that_compute_long_prompts_of_others_are_struck() -> None:
     assert found.request.tolist() == [STRUCK, NOT_JUDGED]
 
 
+@pytest.mark.parametrize(("knob", "label"), [("delay_ms", STRUCK), ("rate_mbit", STRUCK), ("loss_percent", NOT_JUDGED)])
+def test_a_link_that_holds_back_every_packet_strikes_every_step_of_its_window(knob: str, label: int) -> None:
+    slow = replace(strike("slow_link", "comm.degraded_link", where="link", role="link"), knobs={knob: 3.0})
+    truth = block([slow], [calm(0, ["a"]), window(1, 0, ["b"])])
+    found = labelled(served(TWO, [(0, 200, 300), (1, 100, 200), (1, 1000, 1100)]), truth)
+    assert found.step.tolist() == [HEALTHY, label, label]
+
+
 def test_requests_without_names_are_told_by_their_time_where_only_ordinary_ones_were_sent() -> None:
     whole = served(TWO)
     nameless = replace(whole.requests, client_id=["", "", ""], engine_id=["1", "2", "3"])
