@@ -28,7 +28,7 @@ BY_PROMPTS = "scheduler.prefill_interference"
 OF_STEPS = frozenset({"worker", "engine", "machine", "link"})
 """Roles of what a step waits for."""
 EVERY_PACKET = frozenset({"delay_ms", "rate_mbit"})
-"""Knobs of a link that hold back each packet, so that no step of the window goes without; a loss meets some, and nobody tells which."""
+"""Knobs of a link that hold back each packet: no step of the window goes without. A loss meets some, and nobody tells which."""
 OF_OPERATORS = frozenset({"host.slow_operator"})
 OF_COLLECTIVES = frozenset({"comm.straggler_rank", "comm.degraded_link"})
 
