@@ -147,6 +147,10 @@ class LogLines(Sequence[LogLine]):
         """Everybody who wrote a line."""
         return {kind.process for kind in self._kinds.values}
 
+    def writers(self) -> set[tuple[int, Process]]:
+        """Who wrote a line into which file."""
+        return {(file, self._kinds.values[kind].process) for file, kind in set(zip(self.file, self._kind, strict=True))}
+
     def rewrite(self, better: Callable[[Process], Process]) -> None:
         """Put ``better(process)`` in the place of every process."""
         old, self._kinds = self._kinds, _Table[Kind]()

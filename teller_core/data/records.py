@@ -288,6 +288,14 @@ class HostClock(NamedTuple):
     """ns that it may be off true time; UNKNOWN where nothing disciplines it."""
 
 
+class Zone(NamedTuple):
+    """What a process says of its local time, in which text logs are stamped."""
+
+    process: Process
+    ahead: int
+    """ns that it is ahead of UTC."""
+
+
 class GroupStatus(NamedTuple):
     """How far a rank had come in a process group when its flight recorder was dumped, kept entries or not."""
 
@@ -361,6 +369,7 @@ class Records:
     groups: list[GroupStatus] = field(default_factory=list[GroupStatus])
     operators: list[OperatorNode] = field(default_factory=list[OperatorNode])
     clocks: list[HostClock] = field(default_factory=list[HostClock])
+    zones: list[Zone] = field(default_factory=list[Zone])
     engine: str = ""
     """vllm, sglang, transformers, or empty where nothing says."""
     redactions: int = 0

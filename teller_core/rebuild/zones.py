@@ -3,7 +3,8 @@
 A text log stamps wall time without a zone; its reader takes it for UTC (``FileRead.clock`` ``wall``). Zones differ by
 quarters of an hour, so one event known on the Unix clock as well tells the zone: a request's lines lie inside its caller's
 wait, near its decisions, a line about a step has the time that the engine counted, or it stands in a second file that has the
-Unix time. Without such evidence the lines stay on their own clock and time nothing but themselves.
+Unix time. Or a process that wrote lines says itself what its local time is. Without such evidence the lines stay on their own
+clock and time nothing but themselves.
 """
 
 from collections import Counter, defaultdict
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from teller_core.data.log_lines import LogLines
 from teller_core.data.records import Iteration, Recording, known
 from teller_core.data.table import UNKNOWN
+from teller_core.rebuild.engines import place
 from teller_core.rebuild.identity import outer_names
 
 QUARTER_NS = 900 * 10**9
@@ -86,12 +88,23 @@ def _shifts(recording: Recording, wall: set[int]) -> dict[int, int]:
         shift = round((middle - pair.wall) / QUARTER_NS) * QUARTER_NS
         near = pair.low - NEAR_NS <= pair.wall + shift <= pair.high + NEAR_NS
         votes[pair.file][shift if near else UNKNOWN] += 1
+    for file, ahead in _said(recording, wall):
+        votes[file][-ahead] += 1
     told: dict[int, int] = {}
     for file, counted in votes.items():
         shift, count = counted.most_common(1)[0]
         if known(shift) and count >= AGREE * counted.total():
             told[file] = shift
     return told
+
+
+def _said(recording: Recording, wall: set[int]) -> set[tuple[int, int]]:
+    """(file, ns ahead of UTC): the local times of processes that wrote lines of wall-clock files."""
+    told = {(place(zone.process), zone.ahead) for zone in recording.zones if zone.process.pid > 0}
+    if not told:
+        return set()
+    writers = {(file, place(process)) for file, process in recording.lines.writers() if file in wall}
+    return {(file, ahead) for file, writer in writers for where, ahead in told if where == writer}
 
 
 def _pairs(recording: Recording, wall: set[int]) -> Iterator[_Pair]:

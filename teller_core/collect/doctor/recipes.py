@@ -77,10 +77,6 @@ def _vllm_plugin(tier: int, folder: Path) -> RecipeReport:
             "a row for each step: its requests and tokens, how long it took, who runs and waits, KV cache in use"
         )
         notes.append("--enable-logging-iteration-details also writes a line a step to vLLM's log")
-    else:
-        notes.append(
-            "vLLM's log names no time zone, and without lines of steps nothing tells it: at T1 its lines have no place in time"
-        )
     return RecipeReport(
         engine="vllm",
         door="plugin",
@@ -125,7 +121,7 @@ def _vllm_flags(tier: int, folder: Path) -> RecipeReport:
         environment={
             "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
             "OTEL_SERVICE_NAME": "vllm",
-            **({"VLLM_LOGGING_CONFIG_PATH": str(LOG_CONFIG)} if tier == 2 else {}),
+            "VLLM_LOGGING_CONFIG_PATH": str(LOG_CONFIG),  # as text its lines name no time zone
         },
         arguments=[
             "--otlp-traces-endpoint",

@@ -171,7 +171,8 @@ class Writer:
                 os.unlink(self.kept.popleft()[0])
             self.dropped += 1
         anchor = [time.time_ns(), time.monotonic_ns(), time.perf_counter_ns()]
-        first = json.dumps(dict(self.head, t=now, anchor=anchor, segment=number), default=str) + "\n"
+        zone = time.localtime().tm_gmtoff  # the log that this process writes beside us names none
+        first = json.dumps(dict(self.head, t=now, anchor=anchor, zone=zone, segment=number), default=str) + "\n"
         self.size += os.write(fd, first.encode())
 
 

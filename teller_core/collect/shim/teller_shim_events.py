@@ -153,6 +153,7 @@ def _process():
         "exe": guarded("exe", lambda: os.path.basename(sys.executable or ""), default=""),
         "py": sys.version.split()[0],
         "anchor": anchor(),
+        "zone": time.localtime().tm_gmtoff,
         "hooks": hooks,
     }
 

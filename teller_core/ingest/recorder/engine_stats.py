@@ -17,6 +17,7 @@ from teller_core.ingest.decimals import NS_PER_MS, NS_PER_S, count, few, scaled,
 from teller_core.ingest.files.file_names import pid_of
 from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import as_list, as_object, first_object, objects, text_of
+from teller_core.ingest.recorder.zone import keep_zone
 
 NAME = "engine_stats"
 PRODUCER = "vllm.stats"
@@ -84,6 +85,7 @@ class _Reading:
     def head(self, row: Row) -> None:
         self.found.other["process"] += 1
         self.process = self.process._replace(pid=self.process.pid or count(row.get("pid")) or 0)
+        keep_zone(self.found, self.process, row)
         if row.get("tested") is False:
             self.found.problems["untested_engine_version"] += 1
 

@@ -22,6 +22,7 @@ from teller_core.ingest.found import Found, Place, Progress
 from teller_core.ingest.jsonl import first_object, objects, text_of
 from teller_core.ingest.recorder.host_collectives import collective
 from teller_core.ingest.recorder.host_steps import decision, execution, ids, outcome, with_sampling
+from teller_core.ingest.recorder.zone import keep_zone
 from teller_core.ingest.row_arrays import RowArrays
 
 NAME = "host_records"
@@ -78,6 +79,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
             found.problems["bad_event"] += 1
         elif kind == "P":
             process = process._replace(pid=process.pid or thread)
+            keep_zone(found, process, row)
             found.other["process"] += 1
         elif kind == "I" and row["name"] in ("request.arrived", "request.added"):
             _coming(found, process, row, coming)

@@ -1,5 +1,6 @@
 """The stat logger inside vLLM's API server: it writes what it is handed, bounds itself, and never gets in the way."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,8 +13,11 @@ from typing import Any
 import pytest
 
 import teller_core.collect
+from teller_core.data.records import Zone
 from teller_core.ingest.found import Place
 from teller_core.ingest.recorder import engine_stats
+from teller_core.pipeline import import_paths
+from teller_core.store.store import Store
 from tests.waiting import until
 
 PLUGIN = Path(teller_core.collect.__file__).parent / "plugin"
@@ -104,6 +108,23 @@ def test_it_is_found_by_its_entry_point_and_its_file_gives_the_request_and_its_s
     assert {(one.begin, one.end): one.ns for one in span.intervals}["received", "first_token"] == 250_000_000
     assert span.tokens["preemptions"] == 1
     assert not set(found.problems) - {"missing_fields"}
+
+
+def test_it_says_the_zone_in_which_the_log_beside_it_is_stamped(tmp_path: Path) -> None:
+    assert run(tmp_path, STEPS, tmp_path / "cap", TZ="HERE-5:30").returncode == 0
+    (path,) = (tmp_path / "cap").iterdir()
+    found = engine_stats.read(path, Place())
+    assert found.zones == [Zone(found.processes[0], 19_800 * 10**9)]
+
+
+def test_lines_of_the_log_beside_it_have_their_place_in_time(tmp_path: Path) -> None:
+    line = "(APIServer pid=%d) INFO %%m-%%d %%H:%%M:%%S [launcher.py:38] Available routes are:"
+    done = run(tmp_path, f"{STEPS}print(time.strftime({line!r} % os.getpid()))\n", tmp_path / "cap", TZ="HERE-5:30")
+    (tmp_path / "cap" / "server.log").write_text(done.stdout)
+    with contextlib.closing(Store.open(tmp_path / "t.db")) as store:
+        capture = import_paths([tmp_path / "cap"], store).captures[0]
+    assert capture.log_lines == 1
+    assert "files_of_unknown_zone" not in capture.problems
 
 
 def test_without_its_variable_it_writes_nothing_and_starts_no_thread(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def shown(format_: str, found: Found) -> str:
         "groups",
         "operators",
         "clocks",
+        "zones",
         "lines",
     ):
         lines += [f"{kind.removesuffix('s')} {_record(record)}" for record in getattr(found, kind)]

@@ -46,6 +46,11 @@ def test_the_plugin_alone_gives_requests_and_one_switch_more_gives_steps() -> No
     assert made("vllm", "T2").arguments == ["--enable-logging-iteration-details"]
 
 
+@pytest.mark.parametrize("tier", ["T1", "T2"])
+def test_lines_of_the_log_have_their_place_in_time_at_either_tier(tier: str) -> None:
+    assert "VLLM_LOGGING_CONFIG_PATH" in made("vllm", tier, "flags").environment
+
+
 def test_what_was_never_run_says_so() -> None:
     assert made("sglang", "T2").tested is None
     assert made("vllm", "T2").tested == "0.32"
