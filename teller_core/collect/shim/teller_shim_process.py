@@ -20,6 +20,7 @@ import teller_shim_nvtx
 import teller_shim_transformers
 import teller_shim_vllm
 from teller_shim_guard import guarded
+from teller_shim_wrap import after_await
 
 TICK_S = 0.125
 FLUSH_EVERY = 2
@@ -44,6 +45,7 @@ def start(folder):
     for engine in (teller_shim_vllm, teller_shim_transformers, teller_shim_nvtx, collectives):
         guarded(engine.__name__, engine.install)
     imports.when_imported("multiprocessing.util", lambda module: _multiprocessing(module, folder))
+    imports.when_imported("uvicorn.server", lambda module: _uvicorn(module, folder))
     gc.callbacks.append(_collection)
     os.register_at_fork(
         before=lambda: guarded("fork", _stop_thread),
@@ -168,9 +170,21 @@ def _multiprocessing(module, folder):
     module.register_after_fork(_end, finalize)
 
 
+def _uvicorn(module, folder):
+    """A server that a signal ended sends itself the signal again once it has served, and that runs no ``atexit``: so all is
+    written when it has. Tested on uvicorn 0.54.
+    """
+    after_await(module.Server, "shutdown", lambda args, kwargs, result: _write_all(folder))
+
+
 def _end(folder):
-    """No thread of ours may still run while the interpreter goes away, and an open window must not be lost."""
+    """No thread of ours may still run while the interpreter goes away."""
     _stop_thread()
+    _write_all(folder)
+
+
+def _write_all(folder):
+    """An open window must not be lost, nor what is not a quarter second old. The process may live on: then it comes again."""
     guarded("profile", _of_profile, "finish", folder)
     guarded("collectives", collectives.finish, folder)
     if not events.silent():

@@ -15,6 +15,9 @@ _serving = contextvars.ContextVar("teller_serving", default=None)
 _handed = {}
 """By the handler's id: what was known of a request when it called ``generate``. The oldest go where too many stay."""
 MOST_HANDED = 16_384
+WRITTEN_S = 0.4
+"""In so long every process has written what it held: they do four times a second."""
+_ended = []
 HANDLERS = (
     ("OpenAIServingCompletion", "create_completion", "cmpl-"),
     ("OpenAIServingChat", "create_chat_completion", "chatcmpl-"),
@@ -37,10 +40,11 @@ def hook_renderer(module):
 
 
 def hook_front_end(module):
-    """Watch the event loop once it serves, and note requests that come by another way than a known handler."""
+    """Watch the event loop once it serves, note requests that come by another way than a known handler, and see to the end."""
     before_call(module.AsyncLLM, "generate", _handing)
     before_call(module.AsyncLLM, "add_request", _adding)
     before_call(module.AsyncLLM, "_run_output_handler", lambda args, kwargs: loop.watch())
+    before_call(module.AsyncLLM, "shutdown", _ending)
 
 
 def hook_outputs(module):
@@ -90,6 +94,14 @@ def _hand(name, known):
     _handed[name] = known
     if len(_handed) > MOST_HANDED:
         _handed.pop(next(iter(_handed)), None)
+
+
+def _ending(args, kwargs):
+    """Without a time for its shutdown vLLM kills its engine's processes (-9) as soon as they are told to end: let them write."""
+    patience = kwargs.get("timeout", args[1] if len(args) > 1 else None)
+    if patience == 0 and not _ended:
+        _ended.append(True)
+        time.sleep(WRITTEN_S)
 
 
 def _added(args, kwargs, result):
