@@ -4,13 +4,14 @@ The thread is one of the system, not of ``threading``: a program that waits for 
 ours, nor trace it. It takes no signals: one that the program holds back, to wait for it, would end the process.
 """
 
+import _warnings
 import atexit
 import gc
 import os
 import sys
 import time
 from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 
 import teller_shim_collectives as collectives
 import teller_shim_cost as cost
@@ -32,8 +33,13 @@ LONG_COLLECTION_NS = 1_000_000
 SILENT_S = 1.0
 """A process that lives longer than this is in the bundle, even where it has nothing to say."""
 REPORT_S = 5.0
+GONE_S = 0.5
+TASKS = "/proc/self/task"
+"""Where Linux lists the threads of a process."""
 _thread = {}
-"""``stop`` while a thread runs that nobody has told to end: held until then. ``ended``: held by the last one while it lives."""
+"""``stop`` while a thread runs that nobody has told to end: held until then. ``ended``: held by the last one until its last line.
+``number``: what the system calls it.
+"""
 _collections = {}
 
 
@@ -48,7 +54,7 @@ def start(folder):
     imports.when_imported("uvicorn.server", lambda module: _uvicorn(module, folder))
     gc.callbacks.append(_collection)
     os.register_at_fork(
-        before=lambda: guarded("fork", _stop_thread),
+        before=lambda: guarded("fork", _before_fork),
         after_in_parent=lambda: guarded("fork", _run_thread, folder),
         after_in_child=lambda: guarded("fork", _in_child, folder),
     )
@@ -71,14 +77,44 @@ def _run_thread(folder):
         pthread_sigmask(SIG_SETMASK, before)
 
 
+def _before_fork():
+    """Python 3.12 and up warn of a fork beside threads: ours must not be the reason. From 3.13 on it looks when ours runs again
+    already: there the warning is left out where the program had one thread.
+    """
+    _stop_thread()
+    if sys.version_info >= (3, 13):
+        _thread["alone"] = os.path.exists(TASKS) and len(os.listdir(TASKS)) == 1
+        filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
+        filters[:] = [_NO_WARNING, *(one for one in filters if one is not _NO_WARNING)]
+
+
+class _Text:
+    """In the place of the pattern of a warning's text."""
+
+    @staticmethod
+    def match(text):
+        return _thread.get("alone", False) and " is multi-threaded, use of fork" in text
+
+
+_NO_WARNING = ("ignore", _Text, DeprecationWarning, None, 0)
+
+
 def _stop_thread():
-    """Before a fork, because Python 3.12 warns of one beside threads: ours must not be the reason. And at the end."""
+    """Before a fork, and at the end."""
     stop = _thread.pop("stop", None)
     if stop is not None:
         stop.release()
     ended = _thread.get("ended")
-    if ended is not None and ended.acquire(timeout=0.5):
+    if ended is not None and ended.acquire(timeout=GONE_S):
         ended.release()
+        _wait_until_gone(_thread.get("number"))
+
+
+def _wait_until_gone(number):
+    """After its last line a thread takes the interpreter once more, to go: until then the system counts it, as Python does."""
+    there, late = "%s/%s" % (TASKS, number), time.monotonic() + GONE_S
+    while os.path.exists(there) and time.monotonic() < late:
+        time.sleep(0.0001)
 
 
 def _in_child(folder):
@@ -93,6 +129,7 @@ def _in_child(folder):
 
 
 def _live(folder, stop, ended):
+    _thread["number"] = get_native_id()
     try:
         guarded("thread", _watch, folder, stop)
     finally:

@@ -213,12 +213,6 @@ if __name__ == "__main__":
     assert [json.loads(line)["name"] for line in written.splitlines() if "vllm.schedule" in line] == ["vllm.schedule"]
 
 
-def test_a_fork_beside_the_recorder_raises_no_warning(tmp_path: Path) -> None:
-    code = "import os\npid = os.fork()\nif pid == 0: os._exit(0)\nprint(os.waitpid(pid, 0)[1])"
-    done = _run(code, tmp_path, flags=("-W", "error"))
-    assert (done.stdout, done.stderr) == ("0\n", "")
-
-
 def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     code = "from vllm.v1.core.sched.scheduler import Scheduler\nwhile True: Scheduler().schedule()"
     variables = _environment(tmp_path / "cap", [_fake_vllm(tmp_path / "lib")])
@@ -260,17 +254,6 @@ r._state.update(fd=good, file=mine)
     assert _run(code, tmp_path).returncode == 0
     (event,) = [event for event in _events(tmp_path, "hook_error") if event["mod"] == "events_lost"]
     assert event["count"] >= 7
-
-
-@pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_it_runs_on_every_supported_python(tmp_path: Path, version: str) -> None:
-    python = shutil.which(f"python{version}")
-    if python is None or subprocess.run([python, "-V"], capture_output=True, check=False).returncode:
-        pytest.skip(f"no Python {version} here")
-    done = _run(SCHEDULE + "print('ran')", tmp_path / "cap", [_fake_vllm(tmp_path / "lib")], ("-W", "error"), python)
-    assert (done.stdout, done.stderr) == ("ran\n", "")
-    assert len(_events(tmp_path / "cap", "vllm.schedule")) == 1
-    assert not _events(tmp_path / "cap", "hook_error")
 
 
 def test_ranges_of_the_nvtx_package_are_recorded_without_a_library(tmp_path: Path) -> None:
@@ -358,20 +341,6 @@ def test_a_program_that_waits_for_all_its_threads_ends(tmp_path: Path) -> None:
     done = _run(code, tmp_path)
     assert done.stdout.startswith("[<_MainThread(MainThread, started ")
     assert done.stdout.count("started") == 1
-
-
-@pytest.mark.parametrize("fork", ["", "os.fork() and os._exit(os.waitstatus_to_exitcode(os.wait()[1]))"])
-def test_a_signal_that_a_program_holds_back_to_wait_for_is_its_own(tmp_path: Path, fork: str) -> None:
-    code = f"""
-import os, signal, time
-{fork}
-for number in (signal.SIGTERM, signal.SIGUSR1):
-    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
-    os.kill(os.getpid(), number)
-    time.sleep(0.1)
-    assert signal.sigwait([number]) == number
-"""
-    assert _run(code, tmp_path).returncode == 0
 
 
 def test_a_program_that_closes_every_file_and_opens_its_own_finds_nothing_of_ours_in_them(tmp_path: Path) -> None:
