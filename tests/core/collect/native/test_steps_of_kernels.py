@@ -96,3 +96,62 @@ def test_a_kernel_leads_to_its_step_and_its_requests_whatever_the_clocks(run: Ru
         (took >= TOOK) & (took <= TOOK + 10_000)
     ).all()  # moved to where its launches just lie inside, a kernel ends later
     assert capture.tier == 4
+
+
+def _operators(cap: Path, pid: int) -> None:
+    """What torch's profiler wrote of the host beside the window: in each step one operator that runs the model, one that samples
+    after it has returned, and one of a thread that has nothing to do with steps.
+    """
+
+    def operator(name: str, at: int, dur: int, thread: int = 1) -> dict[str, Any]:
+        us = {"ts": (at - BEGIN) / 1000, "dur": dur / 1000}
+        return {"ph": "X", "cat": "cpu_op", "name": name, "pid": pid, "tid": thread, **us}
+
+    events = [operator("before", BEGIN + SEEN.start * EVERY - MS, MS // 2)]
+    for place in SEEN:
+        at = BEGIN + place * EVERY
+        events += [operator(f"model {place}", at + MS, 5 * MS), operator(f"inner {place}", at + 2 * MS, MS)]
+        events += [operator(f"sample {place}", at + TOOK + MS // 2, MS), operator("beside", at + MS, 9 * MS, 2)]
+    events.append(operator("after", BEGIN + SEEN.stop * EVERY - MS, MS // 2))
+    page = {"schemaVersion": 1, "baseTimeNanoseconds": BEGIN, "traceEvents": events}
+    (cap / f"torch-{pid}-1.json").write_text(json.dumps(page))
+
+
+def _places_by_operator(capture: Capture) -> dict[str, set[str]]:
+    """The requests of the step of each operator that torch's profiler saw; those without a step are not there."""
+    part, names = capture.participation, capture.requests.engine_id
+    found: dict[str, set[str]] = {}
+    for step, rank, row, stop in zip(
+        *(getattr(capture.work, name).tolist() for name in ("step", "rank", "row", "row_stop")), strict=True
+    ):
+        tree = capture.ranks[rank].tree
+        if row < 0 or tree is None or tree.trace.origin.producer != "kineto":
+            continue
+        lane = tree.trace.lane[row]
+        requests = {names[request] for request in part.request[part.step == step].tolist()}
+        for at in range(row, stop):
+            if tree.trace.lane[at] == lane:
+                found[tree.trace.names[int(tree.trace.name[at])]] = requests
+    return found
+
+
+@pytest.mark.parametrize("shift", [0, -25 * MS])
+def test_operators_of_the_host_beside_a_window_of_the_gpu_lead_to_the_same_steps(
+    run: Run, tmp_path: Path, shift: int
+) -> None:
+    done = run(FEED, SHIFT=str(shift))
+    assert done.returncode == 0, done.stderr
+    (window,) = tmp_path.glob("cap/cupti-*.bin")
+    pid = int(window.name.split("-")[1])
+    _hooks(tmp_path / "cap", pid)
+    _operators(tmp_path / "cap", pid)
+    (tmp_path / "bundle.json").write_text('{"schema": 2, "engine": "vllm", "stop_ns": 1}')
+    capture = capture_of(tmp_path)
+    wanted = {f"{name} {place}": _requests_of(place) for place in SEEN for name in ("model", "inner", "sample")}
+    found = _places_by_operator(capture)
+    assert {name: found.get(name) for name in wanted} == {name: set(of) for name, of in wanted.items()}
+    assert "beside" not in found
+    assert requests_by_link(capture) == {
+        2 * place + 1 + k: set(_requests_of(place)) for place in SEEN for k in range(2)
+    }
+    assert {(rank.rank, rank.pid) for rank in capture.ranks if rank.tree is not None} == {(0, pid)}
