@@ -117,11 +117,11 @@ def printed(*words: str) -> str:
 def recipe_of(page: str) -> Recipe:
     """The lines of a page that are to be run."""
     lines = page.splitlines()
-    at = lines.index(MARK)
-    then = [line.strip() for line in lines[lines.index("Then") + 1 :]]
+    end = lines.index("Then")
+    then = [line.strip() for line in lines[end + 1 :]]
     return Recipe(
-        [line for line in lines[:at] if line.startswith("export ")],
-        [] if lines[at + 1].startswith("#") else shlex.split(lines[at + 1]),
+        [line for line in lines[:end] if line.startswith("export ")],
+        shlex.split(lines[lines.index(MARK) + 1]) if MARK in lines else [],
         then[: then.index("")],
         sorted(set(re.findall(r"--(?:en|dis)able-[a-z-]+", page))),
     )

@@ -14,6 +14,7 @@ from teller_core.data.report_recording import DoctorReport, RecipeReport
 from teller_core.errors import InputError
 from teller_core.tell.layout import Style
 from teller_core.tell.text import page
+from tests.studies.doors import printed, recipe_of
 
 DOORS: tuple[Door, Door] = ("plugin", "flags")
 
@@ -93,6 +94,16 @@ def test_lines_for_a_shell_stay_whole_whatever_the_width(width: int, door: Door)
     lines = page(report, Style(width=width)).splitlines()
     assert shlex.join(report.recipe.arguments) in lines
     assert all(any(line.startswith(f"export {name}=") for line in lines) for name in report.recipe.environment)
+
+
+@pytest.mark.parametrize("tier", ["T1", "T2"])
+@pytest.mark.parametrize("door", DOORS)
+def test_the_study_of_the_doors_reads_every_page_as_it_was_meant(tier: str, door: Door) -> None:
+    page_of = printed("--print", "vllm", "--door", door, "--tier", tier, "--to", "records")
+    found, meant = recipe_of(page_of), made("vllm", tier, door)
+    assert found.arguments == meant.arguments
+    assert [line.split("=")[0].split()[1] for line in found.shell] == list(meant.environment)
+    assert [line for line in found.then if line.startswith("teller import")]
 
 
 def test_the_command_line_answers_in_json_too(capsys: pytest.CaptureFixture[str]) -> None:
