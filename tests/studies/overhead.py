@@ -66,6 +66,7 @@ def _measure_pairs(pairs: int, connections: int, plain: Server, recorded: Server
     _row("CPU ms a token, the service alone", runs, lambda run: run.cpu_ns / 1e6 / run.tokens)
     _row("ms a token", runs, lambda run: 1000 / run.rate)
     _row("TTFT p50 ms", runs, lambda run: _quantile(run.ttft_ms, 0.5))
+    _row("TTFT p99 ms", runs, lambda run: _quantile(run.ttft_ms, 0.99))
     _row("ITL p50 ms", runs, lambda run: _quantile(run.itl_ms, 0.5))
     _row("ITL p99 ms", runs, lambda run: _quantile(run.itl_ms, 0.99))
     rates = [statistics.median(run.rate for run in side) for side in zip(*runs, strict=True)]
