@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.baselines import not_used, stored_service, usual_for
+from teller_core.baselines import at_import, not_used, rows_and_usual, stored_service
 from teller_core.data import losses
 from teller_core.data.assessment import Baselines, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Meetings
@@ -44,6 +44,10 @@ from teller_core.tell.operator import explain_operator as operator_report
 from teller_core.tell.service import with_service
 from teller_core.tell.slow import slow_report
 
+SINCE = (
+    "Requests were judged when their capture was imported, held against the baseline that is named with it, else against the "
+    "capture itself. Baselines were learned or forgotten since: `why` holds a request against what is learned now."
+)
 SHORTEST_SLO_MS, LONGEST_SLO_MS = 1e-6, 1e12
 """From the nanosecond in which times are kept to thirty years, which still are int64 ns."""
 WINDOW_COLUMNS = (*SPAN_COLUMNS, "category", "arg")
@@ -53,8 +57,13 @@ MOST_WINDOWS, MOST_SPANS = 16, 4_000_000
 
 
 def list_captures(store: Store) -> CapturesReport:
-    """What was imported, the newest first."""
-    return CapturesReport(captures=store.captures())
+    """What was imported, the newest first; and whether baselines were learned or forgotten since."""
+    captures, rows = store.captures(), store.learned_rows()
+    known = {row.called for row in rows}
+    later = max((row.learned_at for row in rows), default="")
+    asked = [one for one in captures if one.requests]
+    old = any((one.reference and one.reference not in known) or one.imported_at < later for one in asked)
+    return CapturesReport(captures=captures, note=SINCE if old else "")
 
 
 def slow(
@@ -83,6 +92,7 @@ def slow(
     )
     if not cursor:
         report = _with_date(with_service(report, store.rows(found, Buckets), _readings(store, found)), store, found)
+    report = _with_reference(report, store, found)
     if not page.total:
         report = _without_requests(report, store, found)
     return with_losses(report, losses.REQUESTS, problems_of(store, found))
@@ -94,6 +104,12 @@ def _with_date(report: SlowReport, store: Store, capture: str) -> SlowReport:
     if not dated or not (report.service or report.levels):
         return report
     said = "When its metrics were fetched is told by the dates of their files alone, which copying may have changed."
+    return report.model_copy(update={"note": " ".join(filter(None, [report.note, said]))})
+
+
+def _with_reference(report: SlowReport, store: Store, capture: str) -> SlowReport:
+    """``report`` with what its verdicts were held against at import, and what stands for the capture now."""
+    said = at_import(store, capture) if report.rows else ""
     return report.model_copy(update={"note": " ".join(filter(None, [report.note, said]))})
 
 
@@ -149,9 +165,10 @@ def why(
     _check_promise(slo_ms)
     found = store.resolve(capture)
     number = store.request_number(found, request)
-    rows = store.learned_rows()
-    service = stored_service(store, found) if rows or against else {}
-    learned = usual_for(store, service, against) if rows or against else None
+    rows, learned, service = store.learned_rows(), None, {}
+    if rows or against:
+        service = stored_service(store, found)
+        rows, learned = rows_and_usual(store, service, against)
     stored = store.answer(found, number)
     reference = "" if learned is None else learned.called
     if stored is not None and metric == "e2e" and slo_ms is None and stored.reference == reference:

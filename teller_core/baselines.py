@@ -6,7 +6,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.learned import FORMAT, Learned
 from teller_core.data.service import SHOWN_AT_START, service_of, unlike, vouched
 from teller_core.errors import InputError
-from teller_core.store.learned import LearnedRow
+from teller_core.store.learned import DAMAGED, LearnedRow, broken
 from teller_core.store.store import Store
 
 MOST_TOLD = 3
@@ -24,24 +24,56 @@ def capture_service(capture: Capture) -> dict[str, str]:
 
 
 def usual_for(store: Store, service: Mapping[str, str], against: str | None = None) -> Learned | None:
-    """The baseline of ``service``, the newest of several, None for none; or the one called ``against``, whose model may not be
-    known.
+    """The baseline of ``service``, the newest of several, None for none; or the one called ``against``, whose model, or its path,
+    may not be the same by what was recorded.
 
-    Raises UnknownName where there is none of that name, StoreError where another version learned it, InputError where it is of
-    another service.
+    Raises UnknownName where there is none of that name, StoreError where another version learned it or one is damaged,
+    InputError where it is of another service.
     """
-    rows = store.learned_rows()
-    if against is not None:
-        mine = next((row for row in rows if row.name == against), None)
-        if mine is not None and (facts := unlike(service, mine.service)):
-            other = (
-                f"it is of another service: its {' and '.join(facts)} {'is' if len(facts) == 1 else 'are'} not the same"
-            )
-            raise InputError(f"the baseline {against}", other, "Learn one of this service, with `learn`")
-        return store.learned(against)
+    return rows_and_usual(store, service, against)[1]
+
+
+def rows_and_usual(
+    store: Store, service: Mapping[str, str], against: str | None = None
+) -> tuple[list[LearnedRow], Learned | None]:
+    """All that was learned, and :func:`usual_for`, of one moment: somebody may forget or learn meanwhile."""
+    return store.learned_chosen(lambda rows: _named(rows, service, against))
+
+
+def _named(rows: Sequence[LearnedRow], service: Mapping[str, str], against: str | None) -> str | None:
+    if against is None:
+        fits = fitting(rows, service)
+        return None if fits is None else fits.name
+    mine = next((row for row in rows if row.name == against), None)
+    if mine is not None and mine.format == DAMAGED:
+        raise broken(against)
+    if mine is not None and (facts := unlike(service, mine.service, said=True)):
+        other = f"it is of another service: its {' and '.join(facts)} {'is' if len(facts) == 1 else 'are'} not the same"
+        raise InputError(f"the baseline {against}", other, "Learn one of this service, with `learn`")
+    return against
+
+
+def fitting(rows: Sequence[LearnedRow], service: Mapping[str, str]) -> LearnedRow | None:
+    """The newest of ``rows`` that is of ``service`` by what was recorded, None for none. Raises StoreError for a damaged one."""
+    if (bad := next((row for row in rows if row.format == DAMAGED), None)) is not None:
+        raise broken(bad.name)
     fits = [row for row in rows if row.format == FORMAT and vouched(service, row.service)]
     fits = [row for row in fits if not unlike(service, row.service)]
-    return store.learned(max(fits, key=lambda row: row.learned_at).name) if fits else None
+    return max(fits, key=lambda row: row.learned_at, default=None)
+
+
+def at_import(store: Store, capture: str) -> str:
+    """What the verdicts that were made at import were held against, and what stands for the capture now; empty: itself, still."""
+    rows, judged = store.learned_rows(), store.report(capture).reference
+    now = fitting(rows, stored_service(store, capture)) if rows else None
+    called = "" if now is None else now.called
+    if called == judged:
+        return f"Verdicts and ratios are held against {judged}." if judged else ""
+    then = f"{judged}, which is gone or replaced" if judged else "the capture itself"
+    return (
+        f"Verdicts and ratios here were made at import, held against {then}; `why` holds each request against "
+        f"{called or 'the capture itself'}."
+    )
 
 
 def not_used(rows: Sequence[LearnedRow], service: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from teller_core.data.learned import FORMAT, Learned
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
 from teller_core.data.service import short_name, unlike, vouched
 from teller_core.data.table import UNKNOWN
-from teller_core.errors import InputError
+from teller_core.errors import InputError, StoreError, UnknownName
 from teller_core.judge.learned import held_against
 from teller_core.judge.learning import (
     LEAST_REQUESTS,
@@ -25,7 +25,7 @@ from teller_core.judge.learning import (
 )
 from teller_core.judge.prepare import prepare
 from teller_core.sheets import with_profiles
-from teller_core.store.learned import LearnedRow
+from teller_core.store.learned import DAMAGED, LearnedRow, broken
 from teller_core.store.store import Store
 from teller_core.tell.progress import Told, nobody
 
@@ -41,7 +41,8 @@ def learn(
     place of those of the same name. ``healthy``: whoever asks says that all was well, whatever was found.
 
     Raises UnknownName, and InputError where the captures are too small together, where too many of their requests have a cause,
-    or where they are of several services and one ``name`` was given.
+    where they are of several services and one ``name`` was given, or where nobody says whether they are of one: no model was
+    recorded of them, and no ``name`` was given.
     """
     _check_name(name)
     ids = list(dict.fromkeys(store.resolve(None if each == "last" else each) for each in named))
@@ -52,15 +53,21 @@ def learn(
             f"the captures are of {len(groups)} services: {'; '.join(_listed(mine) for _, mine in groups)}",
             "Learn one service at a time, or leave --as away",
         )
-    for _, mine in groups:
+    for service, mine in groups:
+        if name is None and len(mine) > 1 and not vouched(service, service):
+            raise InputError(
+                f"learn: {_listed(mine)}",
+                "whether they are of one service was not recorded: no model is named in them",
+                "Say what that service is called, with --as, or learn them one at a time",
+            )
         _check_enough(store, mine)
         if not healthy:
             _check_healthy(store, mine)
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    called = [_free_name(store, service, name) for service, _ in groups]
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")  # who learns twice in a second has two baselines
+    called = [_free_name(store, service, name or short_name(service), said=name is not None) for service, _ in groups]
     if len(set(called)) < len(called):  # what tells these services apart is in no name
         called = [
-            _free_name(store, service, f"{each}-{number}")
+            _free_name(store, service, f"{each}-{number}", said=False)
             for number, ((service, _), each) in enumerate(zip(groups, called, strict=True), 1)
         ]
     made = [
@@ -74,7 +81,8 @@ def learn(
 
 def learned(store: Store) -> LearnReport:
     """What was learned, by name."""
-    return LearnReport(learned=[_known(store, row) for row in store.learned_rows()])
+    known = [_known(store, row) for row in store.learned_rows()]
+    return LearnReport(learned=[one for one in known if one is not None])
 
 
 def forget(store: Store, name: str) -> LearnReport:
@@ -135,15 +143,26 @@ def _check_healthy(store: Store, ids: Sequence[str]) -> None:
         )
 
 
-def _free_name(store: Store, service: dict[str, str], name: str | None) -> str:
-    """What the baseline is called. Raises InputError where that name is another service's."""
-    called = short_name(service) if name is None else name
+def _free_name(store: Store, service: dict[str, str], called: str, *, said: bool) -> str:
+    """What the baseline is called. Raises InputError where that name is another service's, or may be and nobody ``said`` that it
+    is this one's.
+    """
     other = next((row for row in store.learned_rows() if row.name == called), None)
-    if other is not None and (facts := unlike(service, other.service)):
+    if other is None:
+        return called
+    if other.format == DAMAGED:
+        raise broken(called)
+    if facts := unlike(service, other.service):
         raise InputError(
             f"the baseline {called}",
             f"there is one of another service, whose {' and '.join(facts)} is not the same",
             f"Choose another name with --as, or forget that one, with --forget {called}",
+        )
+    if not said and not vouched(service, other.service):
+        raise InputError(
+            f"the baseline {called}",
+            "there is one, and whether it is of this service was not recorded: no model is named",
+            f"Say that it is, with --as {called}, or choose another name",
         )
     return called
 
@@ -174,9 +193,22 @@ def _on_its_own(store: Store, identity: str) -> Healthy:
     return Healthy(capture, held_against(whole, numbers, None))
 
 
-def _known(store: Store, row: LearnedRow) -> LearnedReport:
-    if row.format == FORMAT:
-        return _report(store.learned(row.name))
+def _known(store: Store, row: LearnedRow) -> LearnedReport | None:
+    """A baseline of the list, None where somebody has forgotten it meanwhile."""
+    if row.format not in (FORMAT, DAMAGED):
+        return _stale(row, "another version of TELLER learned it: learn it again")
+    try:
+        if row.format != DAMAGED:
+            return _report(store.learned(row.name))
+    except UnknownName:
+        return None
+    except StoreError as error:
+        if error.what != broken(row.name).what:
+            raise  # of the store as a whole
+    return _stale(row, "what the store has of it is damaged: forget it, and learn it again")
+
+
+def _stale(row: LearnedRow, why: str) -> LearnedReport:
     return LearnedReport(
         name=row.name,
         service=dict(row.service),
@@ -187,7 +219,7 @@ def _known(store: Store, row: LearnedRow) -> LearnedReport:
         operators=None,
         levels=None,
         claims=[],
-        stale="another version of TELLER learned it: learn it again",
+        stale=why,
     )
 
 

@@ -160,7 +160,9 @@ def import_group(
     learned = usual_for(store, capture_service(capture))
     assessment = stages.assess(capture) if learned is None else stages.hold(capture, learned)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    report = capture_report(capture, already_known=False, imported_at=now, findings=stages.look(capture))
+    report = capture_report(
+        capture, already_known=False, imported_at=now, findings=stages.look(capture), reference=assessment.reference
+    )
     if store.save(capture, assessment, _answered(capture, assessment, stages, progress), report):
         return report
     # Another process stored the same content meanwhile: what it said stays.

@@ -92,6 +92,9 @@ class CaptureReport(Model):
         default=[],
         description="what the capture tells without any request: ranks that others wait for, calls that do not fit",
     )
+    reference: str = Field(
+        default="", description="the saved baseline that it was held against at import, empty: what is usual in itself"
+    )
     already_known: bool
     imported_at: str
 
@@ -106,6 +109,7 @@ class CapturesReport(Model):
     """The answer of ``captures``."""
 
     captures: list[CaptureReport]
+    note: str = Field(default="", description="what has changed since they were imported, empty for nothing")
 
 
 class FormatReport(Model):

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from posixpath import normpath
 
 from teller_core.data.capture import Rank
 from teller_core.data.steps import Lines
@@ -26,6 +28,7 @@ CALLED = {
     "engine": "engine",
     "version": "version of the engine",
     "model": "model",
+    "path": "path of the model",
     "dtype": "number format",
     "quantization": "quantization",
     "tensor_parallel": "tensor parallelism",
@@ -38,6 +41,8 @@ CALLED = {
 """All facts, in the order in which they are told, and what people call them."""
 VOUCHED = ("engine", "model")
 """Without these on both sides nobody knows that two services are one, unless somebody says so."""
+LONGEST = 64
+"""Characters of a fact."""
 
 
 def service_of(engine: str, lines: Lines, ranks: Sequence[Rank]) -> dict[str, str]:
@@ -47,6 +52,7 @@ def service_of(engine: str, lines: Lines, ranks: Sequence[Rank]) -> dict[str, st
         if rule in SHOWN_AT_START:
             fields = json.loads(lines.fields[row] or "{}")
             found |= {name: _short(str(fields[name])) for name in SHOWN_AT_START[rule] if fields.get(name)}
+            found |= {"path": _path(str(fields["model"]))} if found.get("model") and fields.get("model") else {}
     number = {rank.rank for rank in ranks if rank.rank >= 0 and rank.role not in ("frontend", "")}
     if number:
         found["ranks"] = str(len(number))
@@ -56,12 +62,22 @@ def service_of(engine: str, lines: Lines, ranks: Sequence[Rank]) -> dict[str, st
 def _short(text: str) -> str:
     """A model without the folder that it lies in, a number format without its module."""
     last = text.rstrip("/").rpartition("/")[2]
-    return last.removeprefix("torch.")[:64]
+    return last.removeprefix("torch.")[:LONGEST]
 
 
-def unlike(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
-    """In which facts two services differ: what people call them. What one of them did not record tells nothing."""
-    return [CALLED[name] for name in CALLED if name in here and name in there and here[name] != there[name]]
+def _path(text: str) -> str:
+    """What the model is called in full: two of one name in different folders, or of different makers, are two."""
+    whole = normpath(text)
+    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 17]}~{sha256(whole.encode()).hexdigest()[:16]}"
+
+
+def unlike(here: Mapping[str, str], there: Mapping[str, str], *, said: bool = False) -> list[str]:
+    """In which facts two services differ: what people call them. What one of them did not record tells nothing; nor does the
+    path of a baseline that was learned before paths were kept. ``said``: somebody says that they are one, and a model may lie
+    elsewhere.
+    """
+    names = [name for name in CALLED if name in here and name in there and here[name] != there[name]]
+    return [CALLED[name] for name in names if name != "path" or not (said or "model" in names)]
 
 
 def vouched(here: Mapping[str, str], there: Mapping[str, str]) -> bool:
@@ -71,7 +87,8 @@ def vouched(here: Mapping[str, str], there: Mapping[str, str]) -> bool:
 
 def told(service: Mapping[str, str]) -> str:
     """A service in words."""
-    facts = [f"{CALLED[name]} {value}" for name, value in service.items() if name not in ("engine", "version", "model")]
+    shown = {"engine", "version", "model", *(["path"] if service.get("path") == service.get("model") else [])}
+    facts = [f"{CALLED[name]} {value}" for name, value in service.items() if name not in shown]
     head = " ".join(filter(None, [service.get("engine", "an unknown engine"), service.get("version", "")]))
     return ", ".join(filter(None, [head, service.get("model", ""), *facts]))
 

@@ -218,10 +218,10 @@ def read_claimed(con: sqlite3.Connection, key: int) -> dict[int, str]:
     return {int(request): str(cause) for request, cause in rows}
 
 
-def read_report(stored: str) -> CaptureReport:
-    """The report of a capture from its stored JSON. Raises StoreError."""
+def read_report(stored: str, reference: Any) -> CaptureReport:
+    """The report of a capture from its stored JSON, with the baseline that it was held against. Raises StoreError."""
     try:
-        return CaptureReport.model_validate(json.loads(stored))
+        return CaptureReport.model_validate({**json.loads(stored), "reference": text(reference)})
     except ValueError as error:
         raise damaged() from error
 

@@ -7,7 +7,7 @@ sqlite-utils, which would cost it 0.1 s, as much as numpy.
 
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -133,8 +133,8 @@ class Store:
     @refusing
     def captures(self) -> list[CaptureReport]:
         """What each capture holds, the newest first."""
-        rows = self._con.execute("SELECT report FROM captures ORDER BY key DESC").fetchall()
-        return [captures.read_report(row[0]) for row in rows]
+        rows = self._con.execute("SELECT report, reference FROM captures ORDER BY key DESC").fetchall()
+        return [captures.read_report(*row) for row in rows]
 
     @refusing
     def resolve(self, prefix: str | None = None) -> str:
@@ -159,8 +159,8 @@ class Store:
     @refusing
     def report(self, capture: str) -> CaptureReport:
         """What the capture holds, as it was said when it was imported."""
-        (stored,) = self._con.execute("SELECT report FROM captures WHERE key = ?", (self._key(capture),)).fetchone()
-        return captures.read_report(stored)
+        sql = "SELECT report, reference FROM captures WHERE key = ?"
+        return captures.read_report(*self._con.execute(sql, (self._key(capture),)).fetchone())
 
     @refusing
     def capture(self, capture: str) -> Capture:
@@ -188,8 +188,24 @@ class Store:
         return learned.read_rows(self._con)
 
     @refusing
+    def learned_chosen(
+        self, choose: Callable[[Sequence[LearnedRow]], str | None]
+    ) -> tuple[list[LearnedRow], Learned | None]:
+        """What was learned, and of that the baseline whose name ``choose`` gives: of one moment, whatever others do meanwhile.
+        Raises what :meth:`learned` and ``choose`` raise.
+        """
+        self._con.execute("BEGIN")
+        try:
+            rows = learned.read_rows(self._con)
+            name = choose(rows)
+            return rows, None if name is None else learned.read(self._con, name)
+        finally:
+            if self._con.in_transaction:
+                self._con.execute("ROLLBACK")
+
+    @refusing
     def learned(self, name: str) -> Learned:
-        """The baseline of this name. Raises UnknownName for none, StoreError for one of another format."""
+        """The baseline of this name. Raises UnknownName for none, StoreError for one of another format or a damaged one."""
         return learned.read(self._con, name)
 
     @refusing

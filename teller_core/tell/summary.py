@@ -20,9 +20,11 @@ from teller_core.data.table import UNKNOWN
 
 
 def capture_report(
-    capture: Capture, *, already_known: bool, imported_at: str, findings: Sequence[Finding] = ()
+    capture: Capture, *, already_known: bool, imported_at: str, findings: Sequence[Finding] = (), reference: str = ""
 ) -> CaptureReport:
-    """The report of ``capture``. ``imported_at`` is an ISO 8601 time in UTC; ``findings``: what it tells without any request."""
+    """The report of ``capture``. ``imported_at`` is an ISO 8601 time in UTC; ``findings``: what it tells without any request;
+    ``reference``: the baseline that it was held against.
+    """
     return CaptureReport(
         id=capture.id,
         name=capture.name,
@@ -43,6 +45,7 @@ def capture_report(
         joined=[_join_report(one) for one in capture.joined],
         redactions=capture.redactions,
         findings=list(findings),
+        reference=reference,
         already_known=already_known,
         imported_at=imported_at,
     )

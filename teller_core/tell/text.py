@@ -229,6 +229,7 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
             "  ",
         ),
     ]
+    lines += wrap(f"held against {plain(report.reference)} at import", style, "  ") if report.reference else []
     if report.identity is not None:
         lines += wrap(_identity(report.identity), style, "  ", "    ")
     lines += file_lines(report.files, style)
@@ -270,7 +271,9 @@ def _captures(report: ImportReport | CapturesReport, style: Style) -> list[str]:
     if not report.captures:
         return ["Nothing is imported yet. Start with: teller import PATH"]
     lines = [line for capture in report.captures for line in (*_capture(capture, style), "")]
-    return [*lines[:-1], *(_next_calls(report, style) if isinstance(report, ImportReport) else [])]
+    if isinstance(report, ImportReport):
+        return [*lines[:-1], *_next_calls(report, style)]
+    return [*lines, *wrap(report.note, style)] if report.note else lines[:-1]
 
 
 def _next_calls(report: ImportReport, style: Style) -> list[str]:

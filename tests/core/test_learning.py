@@ -65,7 +65,10 @@ def test_what_was_learned_is_kept_listed_and_told(store: Store) -> None:
     assert only(store) == report.learned[0]
     one = report.learned[0]
     assert one.name == CALLED and one.requests == 110 and one.captures == ["0a" * 6, "0b" * 6] and not one.stale
-    assert one.service == {"engine": "vllm", "version": "0.32.0", "model": "tiny", "tensor_parallel": "1", "ranks": "1"}
+    assert one.service == {"engine": "vllm", "version": "0.32.0", "model": "tiny", "path": "tiny"} | {
+        "tensor_parallel": "1",
+        "ranks": "1",
+    }
     told = page(report, Style(80))
     assert told.startswith(CALLED) and "110 requests" in told
     assert forget(store, CALLED).learned == []
@@ -189,9 +192,27 @@ def test_captures_of_which_the_model_is_not_known_are_no_others(store: Store) ->
     keep(store, "0a", serve_without_lines())
     keep(store, "0b", recorded())
     keep(store, "0c", serve_without_lines())
-    report = learn(store, ["0a", "0b", "0c"])
-    assert [(one.name, one.requests) for one in report.learned] == [("vllm", 120), (CALLED, 60)]
-    assert "teller why 42 --against vllm" in page(report, Style(200)).split(CALLED)[0]
+    with pytest.raises(InputError, match="whether they are of one service was not recorded: no model is named in them"):
+        learn(store, ["0a", "0b", "0c"])
+    with pytest.raises(InputError, match="the captures are of 2 services"):
+        learn(store, ["0a", "0b"], name="monday")
+    report = learn(store, ["0a", "0c"], name="vllm")
+    assert [(one.name, one.requests) for one in report.learned] == [("vllm", 120)]
+    assert "teller why 42 --against vllm" in page(report, Style(200))
+    assert [(one.name, one.requests) for one in learn(store, ["0b"]).learned] == [(CALLED, 60)]
+
+
+def test_a_baseline_takes_the_place_of_one_that_may_be_of_another_service_only_where_somebody_says_it_is_the_same(
+    store: Store,
+) -> None:
+    keep(store, "0a", serve_without_lines())
+    keep(store, "0b", serve_without_lines())
+    learn(store, ["0a"])
+    with pytest.raises(InputError, match=r"the baseline vllm: there is one, and whether .* with --as vllm, or choose"):
+        learn(store, ["0b"])
+    assert only(store).captures == ["0a" * 6]
+    learn(store, ["0b"], name="vllm")
+    assert only(store).captures == ["0b" * 6]
 
 
 def test_services_are_kept_apart(store: Store) -> None:
