@@ -1,5 +1,8 @@
 """A simulation in which nothing is changed ends as what was recorded did."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -7,9 +10,10 @@ from hypothesis import strategies as st
 
 from teller_core.judge.reschedule.background import background, ready
 from teller_core.judge.reschedule.costs import features, took
+from teller_core.judge.reschedule.scheduler import Limits
 from teller_core.judge.reschedule.simulate import quiet, run
 from tests.core.judge.reschedule.made import setting
-from tests.core.judge.reschedule.served import BASE, CACHED, MS, OUTPUT, PROMPT, TURN, Ask, Engine, crowd, served
+from tests.core.judge.reschedule.served import BASE, CACHED, MS, OUTPUT, PROMPT, TURN, ZERO, Ask, Engine, crowd, served
 from tests.core.judge.reschedule.test_batches import asks, engines
 
 
@@ -67,3 +71,30 @@ def test_a_stall_strikes_once_where_steps_come_a_little_sooner() -> None:
     found = run(made, background(made, saved), 0, [0])
     assert sum(step.ended - step.decided > 40 * MS for step in found.steps) == 1
     assert happened.done[0] - found.ended[0] == pytest.approx(MS, abs=50_000)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({"tokens": 512}, {"tokens": 48}),
+        ({"tokens": 48}, {"tokens": 512}),
+        ({"seats": 24}, {"seats": 4}),
+        ({"seats": 4}, {"seats": 24}),
+    ],
+    ids=["smaller steps", "larger steps", "fewer seats", "more seats"],
+)
+def test_an_engine_with_other_limits_does_what_a_simulation_with_these_says(
+    here: dict[str, Any], there: dict[str, Any]
+) -> None:
+    """Learned from what one engine did, it is said what another one does to the same requests."""
+    wanted = crowd(6, 60)
+    was, other = served(wanted, Engine(**here)), served(wanted, Engine(**there))
+    made = setting(was)
+    names = {"tokens": "tokens", "seats": "requests"}
+    limits: Limits = replace(made.limits, **{names[name]: most for name, most in there.items()})
+    each = range(len(wanted))
+    found = run(replace(made, limits=limits), quiet(made, TURN), 0, each)
+    truth, said = (np.array([one[at] - was.done[at] for at in each]) for one in (other.done, found.ended))
+    felt = np.abs(truth) >= 0.1 * np.array([was.done[at] - ZERO - wanted[at].at for at in each])
+    assert felt.sum() >= 20
+    assert np.median(np.abs(said[felt] / truth[felt] - 1)) <= 0.15
