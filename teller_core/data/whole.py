@@ -1,4 +1,6 @@
-"""Files that are there whole, or as they were: for who looks while one is written, and after a loss of power."""
+"""Files that are there whole, or as they were: for who looks while one is written, and after a loss of power; and what of a file
+that grows is whole.
+"""
 
 import os
 from collections.abc import Generator
@@ -27,3 +29,9 @@ def whole(path: Path) -> Generator[BinaryIO]:
         hidden.replace(path)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+def whole_lines(path: Path) -> str:
+    """The lines of a file that grows by one line at a time, empty where it is not there. One that was never finished is none."""
+    before, end, _ = path.read_text().rpartition("\n") if path.exists() else ("", "", "")
+    return before + end

@@ -147,12 +147,13 @@ def _first(strike: Strike) -> Block:
 
 def block_of(line: Mapping[str, Any]) -> BlockTruth:
     """The truth of a block from its JSON."""
-    windows = [_window(window) for window in line["windows"]]
+    windows = [window_of(window) for window in line["windows"]]
     strikes = [_strike(strike) for strike in line["strikes"]]
     return BlockTruth(line["block"], line["bundle"], windows, strikes, line["healthy_differ"])
 
 
-def _window(line: Mapping[str, Any]) -> Window:
+def window_of(line: Mapping[str, Any]) -> Window:
+    """A window from its JSON."""
     given: dict[str, Any] = {**line, "delays": [Delay(*delay) for delay in line["delays"]]}
     return Window(**given)
 

@@ -11,19 +11,19 @@ a window of each pair of starts that is whole; and ``truth.json``, when all are 
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from teller_core.data.whole import whole
 from teller_core.errors import InputError
 from teller_core.lab import nodes
-from teller_core.lab.blocks import HEALTHY, Strike, Window
+from teller_core.lab.blocks import HEALTHY, Strike, Window, window_of
 from teller_core.lab.effect import Ratio, Row, ratios
 from teller_core.lab.injectors import injector
 from teller_core.lab.life import PAUSE_S, run_window, same_life, sent
-from teller_core.lab.outside import Delay
 from teller_core.lab.requests import REQUESTS, ordinary
 from teller_core.lab.savings import Saved, rows_of, saved
 from teller_core.lab.serving import Live, Setup, program, served
@@ -122,9 +122,9 @@ def rerun(asked: Asked, folder: Path, progress: Progress, *, starts: int = START
                 live = stack.enter_context(served(asked.arms[arm], start, folder / bundle, progress))
                 pair[arm] = live, bundle
             done += _windows(asked, number, pair, progress)
-        _write(folder / WINDOWS, "".join(json.dumps(asdict(each)) + "\n" for each in done))
+        _write(folder / WINDOWS, done)
     truth = _truth(folder, asked)
-    _write(folder / TRUTH, json.dumps(asdict(truth)) + "\n")
+    _write(folder / TRUTH, [truth])
     return truth
 
 
@@ -135,15 +135,12 @@ def ran(folder: Path) -> list[Ran]:
 
 
 def _ran(line: dict[str, Any]) -> Ran:
-    given: dict[str, Any] = {**line["window"], "delays": [Delay(*each) for each in line["window"]["delays"]]}
-    return Ran(line["start"], line["arm"], line["bundle"], Window(**given))
+    return Ran(line["start"], line["arm"], line["bundle"], window_of(line["window"]))
 
 
-def _write(file: Path, text: str) -> None:
-    """Whole or not at all."""
-    hidden = file.with_name(f".{file.name}")
-    hidden.write_text(text)
-    hidden.replace(file)
+def _write(path: Path, lines: Iterable[Any]) -> None:
+    with whole(path) as file:
+        file.writelines(json.dumps(asdict(line)).encode() + b"\n" for line in lines)
 
 
 def _windows(asked: Asked, number: int, pair: Mapping[int, tuple[Live, str]], progress: Progress) -> list[Ran]:

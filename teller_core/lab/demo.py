@@ -43,7 +43,7 @@ def run_episode(seed: int, fault: str | None, folder: Path, progress: Progress) 
             check(injector(plan.strike.fault), live)
         open_window(live.service.cap, WINDOW_S)
         _wait_for(live, "profile_start")
-        warm = load.send(live.target, WARM, CONNECTIONS, seed, _nothing)
+        warm = load.send(live.target, WARM, CONNECTIONS, seed)
         rows, delays = _load(plan, live, progress)
         load.append(bundle / "client.jsonl", [*warm, *rows])
         progress("stopping the profiler")
@@ -90,7 +90,3 @@ def _wait_for(live: Live, event: str) -> None:
         if live.ended() or time.monotonic() > deadline:
             raise TellerError("The demo's service", "its profiler did not answer", "Read server.log in the bundle")
         time.sleep(0.1)
-
-
-def _nothing() -> None:
-    pass

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from teller_core.data.whole import whole_lines
 from teller_core.lab.outside import Delay, Process
 
 INJECT = Path(__file__).parent / "inject"
@@ -32,11 +33,10 @@ def ask(folder: Path, what: Mapping[str, Any]) -> None:
 
 def told(folder: Path) -> Told:
     """What they told in ``folder``. A line that is being written is left for the next time."""
-    log = folder / "log"
     processes: dict[str, Process] = {}
     times: dict[str, dict[int, list[int]]] = {"on": {}, "off": {}}
     delays: dict[int, list[Delay]] = {}
-    for line in log.read_text().rpartition("\n")[0].splitlines() if log.exists() else ():
+    for line in whole_lines(folder / "log").splitlines():
         match line.split():
             case [pid, "is", role, thread]:
                 processes[role] = Process(int(pid), int(thread))

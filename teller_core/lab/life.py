@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from teller_core.data.whole import whole_lines
 from teller_core.errors import InputError, TellerError
 from teller_core.lab import load, nodes
 from teller_core.lab.blocks import (
@@ -35,7 +36,6 @@ from teller_core.lab.profiling import profiled, warm
 from teller_core.lab.requests import changed, named, ordinary, touched
 from teller_core.lab.serving import Live, Setup, program, served
 from teller_core.lab.striking import check, struck
-from teller_core.lab.truth import whole_lines
 
 CONNECTIONS = 64
 PAUSE_S = 0.25
@@ -234,7 +234,7 @@ def run_window(
     own, others = (named(each, chance) for each in asks)
     together = sorted([*own, *others], key=lambda ask: ask.at)
     with struck(one, knobs, live) as what, profiled(live, others=live.others) if is_profiled else nullcontext():
-        rows = load.send(live.target, together, CONNECTIONS, chance.getrandbits(32), _nothing)
+        rows = load.send(live.target, together, CONNECTIONS, chance.getrandbits(32))
     load.append(live.service.folder / "client.jsonl", rows)
     if all(row["err"] for row in rows):
         raise TellerError("The lab's service", "it answers no request any more", "Read server.log in its bundle")
@@ -252,7 +252,3 @@ def run_window(
         delays=[] if one is None else what.delays,
     )
     return window, [by_name[ask.rid] for ask in own]
-
-
-def _nothing() -> None:
-    pass

@@ -51,8 +51,12 @@ class Target(NamedTuple):
     space: str = ""
 
 
+def nothing() -> None:
+    """Nobody counts the answers."""
+
+
 def send(
-    target: Target, asks: Sequence[Ask], connections: int, seed: int, done: Callable[[], None]
+    target: Target, asks: Sequence[Ask], connections: int, seed: int, done: Callable[[], None] = nothing
 ) -> list[dict[str, Any]]:
     """Send ``asks`` (ordered by ``at``) over at most ``connections`` at once, call ``done`` after each, return the rows."""
     words = vocabulary()

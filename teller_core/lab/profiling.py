@@ -45,10 +45,8 @@ class Profiled:
 
 
 @contextmanager
-def profiled(
-    live: Live, *, others: Sequence[Service] = (), after_s: float = AFTER_S, steps: int = STEPS
-) -> Generator[Profiled]:
-    """Profile ``steps`` steps of every worker of ``live``, all from the same moment on, ``after_s`` seconds after this begins.
+def profiled(live: Live, *, others: Sequence[Service] = (), steps: int = STEPS) -> Generator[Profiled]:
+    """Profile ``steps`` steps of every worker of ``live``, all from the same moment on, AFTER_S after this begins.
 
     Nothing is waited for before the block runs. On leaving it, what is still open is closed, and waited for until it is written;
     what is yielded is whole then. ``others``: recordings that hold further workers. The same is asked whatever is done to the
@@ -57,7 +55,7 @@ def profiled(
     recordings = [live.service, *others]
     pids = {process.pid for role, process in live.processes.items() if role.startswith("worker")}
     before = _sizes(recordings, pids)
-    at = time.time_ns() + int(after_s * 1e9)
+    at = time.time_ns() + int(AFTER_S * 1e9)
     for each in recordings:
         ask(each.cap, Window(LONGEST_S, steps, None, at=at))
     found = Profiled()
@@ -74,7 +72,7 @@ def warm(live: Live, *, others: Sequence[Service] = ()) -> list[dict[str, Any]]:
     """Open the first window of the life, which takes each process longer than those after it. Returns the client's rows."""
     began = WARM[0].at
     with profiled(live, others=others):
-        return load.send(live.target, [ask._replace(at=ask.at - began) for ask in WARM], len(WARM), 0, _nothing)
+        return load.send(live.target, [ask._replace(at=ask.at - began) for ask in WARM], len(WARM), 0)
 
 
 def _fill(found: Profiled, said: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
@@ -126,7 +124,3 @@ def _sizes(recordings: Sequence[Service], pids: set[int]) -> Mapping[Path, int]:
 def _files(recordings: Sequence[Service], pid: int) -> Sequence[Path]:
     names = (f"host-{pid}.jsonl", f"host-{pid}-*.jsonl")
     return [path for each in recordings for name in names for path in regular_files(each.cap, name)]
-
-
-def _nothing() -> None:
-    pass

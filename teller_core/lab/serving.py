@@ -179,9 +179,9 @@ def served(
             progress("starting the service")
             _wait_until_up(services, target)
             progress("warming up")
-            early = load.send(target, first, max(1, len(first)), 1, _nothing)
+            early = load.send(target, first, max(1, len(first)), 1)
             asks = warm_up(setup.beginning, grammar=setup.engine == "vllm")
-            rows = [*early, *load.send(target, asks, len(asks), 0, _nothing)]
+            rows = [*early, *load.send(target, asks, len(asks), 0)]
             load.write(services[0].folder / "client.jsonl", rows)
             processes = _processes(services, folder, setup.ranks)
             groups = stack.enter_context(grouped([*{process.pid: process for process in processes.values()}.values()]))
@@ -247,7 +247,3 @@ def _workers(ranks: int) -> Sequence[str]:
 
 def _ended(services: Sequence[Service]) -> bool:
     return any(service.process.poll() is not None for service in services)
-
-
-def _nothing() -> None:
-    pass

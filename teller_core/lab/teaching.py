@@ -51,17 +51,16 @@ def write_sheets(
     *,
     tiers: Sequence[int] = TIERS,
     most: int = MOST,
-    side: str = TRAIN,
     coding: "Coding | None" = None,
 ) -> list[Path]:
-    """Write one file of sheets for each life of ``side`` that is packed in ``folder`` into the folder ``to``; those that are
-    there already stay. ``coding``: another one of their steps than that which comes with the project. Returns all of them.
+    """Write one file of sheets for each life of the training side that is packed in ``folder`` into the folder ``to``; those that
+    are there already stay. ``coding``: another one of their steps than that which comes with the project. Returns all of them.
     Raises InputError where no life is there.
     """
-    found = [life for life in lives(folder) if life.about["side"] == side]
+    found = [life for life in lives(folder) if life.about["side"] == TRAIN]
     if not found:
         raise InputError(
-            f"--lives {folder.name}", f"no life of the {side} side is packed in it", "Build some: teller lab build"
+            f"--lives {folder.name}", "no life of the training side is packed in it", "Build some: teller lab build"
         )
     to.mkdir(parents=True, exist_ok=True)
     paths: list[Path] = []

@@ -106,9 +106,3 @@ def _slowdown(row: Mapping[str, Any], lost: int) -> float:
 
 def _pace(row: Mapping[str, Any]) -> float:
     return (row["end_ns"] - row["start_ns"]) / max(1, len(row["tok_ns"]))
-
-
-def whole_lines(path: Path) -> str:
-    """The lines of a file that grows by one line at a time, empty where it is not there. One that was never finished is none."""
-    before, end, _ = path.read_text().rpartition("\n") if path.exists() else ("", "", "")
-    return before + end

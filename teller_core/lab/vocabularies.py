@@ -18,6 +18,7 @@ from teller_core.data.tree import Tree
 from teller_core.errors import InputError
 from teller_core.judge.prepare import MANY_ROWS
 from teller_core.lab.benchmark.pack import Packed, capture_of, lives
+from teller_core.lab.evaluation.episode import TRAIN
 from teller_core.lab.teaching import write_sheets
 
 SIZES = (256, 1024, 4096)
@@ -43,12 +44,11 @@ def write_codings(
     progress: Callable[[str], None],
     *,
     sizes: Sequence[int] = SIZES,
-    most: int = MOST,
 ) -> Iterator[Written]:
     """Write sheets of the lives that are packed in ``folder`` into one folder of ``to`` for each coding, as it is asked for; what
     is there stays. Raises InputError where no life of the training side is packed there, or none has a profile.
     """
-    found = [life for life in lives(folder) if life.about["side"] == "train"]
+    found = [life for life in lives(folder) if life.about["side"] == TRAIN]
     trees = _steps(found, progress)
     if not trees:
         raise InputError(
@@ -61,7 +61,7 @@ def write_codings(
             place,
             lambda text, name=name: progress(f"sheets, {name}: {text}"),
             tiers=(TIER,),
-            most=most,
+            most=MOST,
             coding=coding,
         )
         yield Written(name, place)

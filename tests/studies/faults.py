@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from teller_core.lab import life
 from teller_core.lab.blocks import HEALTHY, BlockTruth
+from teller_core.lab.giveaways import in_recording
 from teller_core.lab.injectors import SEVERITIES, injectors
-from teller_core.lab.leaks import in_recording
 from teller_core.lab.requests import REQUESTS
 from tests.studies.engines import say
 

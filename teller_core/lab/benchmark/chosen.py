@@ -62,12 +62,6 @@ def everything(blocks: Sequence[BlockTruth], *, profiled: bool) -> list[Chosen]:
     return [one for block in blocks for one in _chosen(block, (HEALTHY, *range(len(block.strikes))), profiled)]
 
 
-def late_rank(strike: StrikeTruth) -> int | None:
-    """The number of the rank that was struck alone, None where all were or it is not known."""
-    rank = getattr(strike, "rank", None)
-    return None if rank is None or rank < 0 else int(rank)
-
-
 def effect(strike: StrikeTruth) -> float:
     """d': the logarithm of the ratio that it is judged by over the noise of one healthy window; NaN where it was not measured."""
     ratio = strike.moved.get(strike.judged_by)

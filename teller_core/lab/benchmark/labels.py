@@ -2,11 +2,11 @@
 
 A request is struck where it lies in a window of a strike that moved what it is judged by, and lost a twentieth of its time to it:
 by the delays that the injector tells, or, where it tells none, by what it took over its twins of healthy windows; where these are
-not known either, as every ordinary request of the window. A step is struck where a
-delay lies in it; what is done to the front end is in no step. What is neither surely struck nor surely healthy is not judged.
+not known either, as every ordinary request of the window. A step is struck where a delay lies in it; what is done to the front
+end is in no step. What is neither surely struck nor surely healthy is not judged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.data.trace import Layer
-from teller_core.lab.benchmark.chosen import Chosen, late_rank, overlap
+from teller_core.lab.benchmark.chosen import Chosen, overlap
 from teller_core.lab.benchmark.cut import Inside, span_of_steps
 from teller_core.lab.outside import Delay
 
@@ -73,7 +73,7 @@ def labels_of(capture: Capture, chosen: Sequence[Chosen], lost: Mapping[str, int
             continue
         for at in own[step[own] == STRUCK].tolist():
             operators[at] = _operators(capture, at, strike.cause or "", one.window.delays, took)
-            ranks[at] = _ranks(capture, late_rank(strike))
+            ranks[at] = _ranks(capture, strike.rank)
     return Labels(request, cause, step, operators, ranks, request_window, step_window)
 
 
@@ -103,7 +103,7 @@ def _requests(capture: Capture, chosen: Sequence[Chosen], lost: Mapping[str, int
     return label, cause, window
 
 
-def _name(capture: Capture, at: int, known: "set[str]") -> str:
+def _name(capture: Capture, at: int, known: Container[str]) -> str:
     """What the client called the request at position ``at``: engines put more around it. Empty where nobody says."""
     said = (capture.requests.client_id[at], *capture.requests.engine_id[at].split("-"))
     return next((name for name in said if name in known), "")

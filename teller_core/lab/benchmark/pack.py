@@ -26,7 +26,7 @@ from teller_core.lab.benchmark.columnar import columns_of, restore
 from teller_core.lab.benchmark.cut import cut
 from teller_core.lab.benchmark.tiers import TIERS, at_tier
 from teller_core.lab.blocks import BlockTruth, block_of
-from teller_core.lab.leaks import give_away
+from teller_core.lab.giveaways import give_away
 from teller_core.pipeline import STAGES
 from teller_core.store.chunks import LOOSE
 from teller_core.store.store import Store

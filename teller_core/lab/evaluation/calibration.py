@@ -28,12 +28,12 @@ class Curve(NamedTuple):
     risk: Float64
 
 
-def expected_error(given: Certain, bins: int = BINS) -> Float64:
-    """float64 [...]: ECE (Naeini, Cooper and Hauskrecht 2015): the mean distance between how sure and how right, over ``bins``
+def expected_error(given: Certain) -> Float64:
+    """float64 [...]: ECE (Naeini, Cooper and Hauskrecht 2015): the mean distance between how sure and how right, over BINS
     equal parts of 0 to 1; NaN without answers.
     """
-    part = np.minimum((given.sure * bins).astype(np.int64), bins - 1)
-    gap = (given.many * given.sure - given.right) @ np.eye(bins)[part]
+    part = np.minimum((given.sure * BINS).astype(np.int64), BINS - 1)
+    gap = (given.many * given.sure - given.right) @ np.eye(BINS)[part]
     return _over(np.abs(gap).sum(axis=-1), given)
 
 

@@ -78,7 +78,7 @@ def request_rows(seen: Seen, score: Float64) -> Float64:
     np.maximum.at(largest, pairs.request[known], scored[known])
     rows[:, -2] = np.where(count > 0, largest, np.nan)
     rows[:, -1] = np.divide(total, count, out=np.full(requests, np.nan), where=count > 0)
-    return np.column_stack([rows, seen.requests.value])
+    return np.column_stack([rows, seen.requests])
 
 
 def _means(value: Float64, groups: "npt.NDArray[np.intp]") -> Float64:

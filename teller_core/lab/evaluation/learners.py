@@ -8,7 +8,6 @@ What stands in files here are options and seeds alone: no fitted model is ever s
 
 import importlib
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -26,16 +25,6 @@ def load() -> None:
     if find_spec("sklearn") is not None:
         for name in PARTS:
             _part(name)
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """While it lasts, what is loaded of native libraries works in one thread: in a fork its parent's threads are not there, and
-    forks share the processors among themselves.
-    """
-    if find_spec("threadpoolctl") is None:
-        return nullcontext()
-    found: Any = importlib.import_module("threadpoolctl")  # scikit-learn brings it
-    return found.threadpool_limits(1)
 
 
 def _part(name: str) -> ModuleType:

@@ -17,7 +17,7 @@ from teller_core.lab.benchmark.pack import Packed, lives, unpack, unpacked
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TEST, TRAIN, Episode, Labels
 from teller_core.lab.evaluation.running import Sides
 from teller_core.lab.evaluation.seen import blinded
-from teller_core.lab.evaluation.side_by_side import side_by_side
+from teller_core.lab.side_by_side import side_by_side
 
 ASKED = 3
 """A healthy window stands in the episodes of every strike of its block, six of them: its requests are asked about in two. Of a

@@ -15,7 +15,7 @@ WORK = (Layer.OPERATOR, Layer.RUNTIME, Layer.KERNEL, Layer.COMMUNICATION)
 MOST = 8
 """Names that a method gives for a step, as the paper's does."""
 LEAST_WIDTH = 0.05
-"""Log: no operator repeats itself more closely."""
+"""Log: neither a step nor an operator repeats itself more closely."""
 
 
 class Profiled(NamedTuple):

@@ -17,9 +17,9 @@ from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.metrics import Figure
 from teller_core.lab.evaluation.ratchet import Floor, Key
 from teller_core.lab.evaluation.running import LeftOut, Progress, Sides, evaluated, left_out
-from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.evaluation.summary import Table, summary
 from teller_core.lab.evaluation.tables import left_out_lines, table, values
+from teller_core.lab.side_by_side import side_by_side
 
 RESULTS, RATCHET, SUMMARY = "results", "ratchet.txt", "summary.md"
 ALL = "all"

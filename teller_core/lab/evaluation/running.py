@@ -10,8 +10,8 @@ from teller_core.lab.evaluation.episode import TEST, TRAIN, Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options
 from teller_core.lab.evaluation.metrics import Figure, alarms, answers, figures, of_all_faulty, of_requests, of_steps
 from teller_core.lab.evaluation.rows import Rows, rows_of
-from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.evaluation.tuning import spread, tuned
+from teller_core.lab.side_by_side import side_by_side
 
 Progress = Callable[[str], None]
 HANDS = 3

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
-from teller_core.data.table import Mask
+from teller_core.data.table import Float64, Mask
 from teller_core.judge.assess import assess
 from teller_core.judge.prepare import Case, prepare
-from teller_core.lab.evaluation.request_features import RequestFeatures, request_features
+from teller_core.judge.request_numbers import request_numbers
 from teller_core.lab.evaluation.step_features import StepFeatures, step_features
 
 Measured = TypeVar("Measured")
@@ -53,9 +53,9 @@ class Seen:
         return step_features(self.case)
 
     @cached_property
-    def requests(self) -> RequestFeatures:
-        """Its requests as numbers."""
-        return request_features(self.capture)
+    def requests(self) -> Float64:
+        """float64 [requests, numbers]: its requests as numbers, as :func:`request_numbers` has them."""
+        return request_numbers(self.capture)
 
 
 def blinded(capture: Capture, asked: Mask | None = None) -> Seen:

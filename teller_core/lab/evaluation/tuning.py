@@ -10,7 +10,7 @@ from teller_core.lab.evaluation.causes import balanced, named
 from teller_core.lab.evaluation.detection import at_prior, average_precision, ranked
 from teller_core.lab.evaluation.episode import NOT_JUDGED, Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options
-from teller_core.lab.evaluation.side_by_side import side_by_side
+from teller_core.lab.side_by_side import side_by_side
 
 FOLDS = 3
 MOST_EPISODES = 24

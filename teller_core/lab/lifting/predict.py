@@ -11,13 +11,13 @@ from teller_core.data.table import Float64
 from teller_core.judge.reschedule.plan import Plan, plan
 from teller_core.lab.benchmark.pack import Packed, captures_of
 from teller_core.lab.blocks import ROUNDS, BlockTruth, StrikeTruth, Window, healthy_in
-from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.lifting.calm import Calm, calm, others, places, undisturbed
 from teller_core.lab.lifting.pairs import Pair, Sums, What, summed
 from teller_core.lab.lifting.profiled import of_profiled
 from teller_core.lab.lifting.requests import of_requests
 from teller_core.lab.lifting.steps import of_steps
 from teller_core.lab.lifting.told import of_told
+from teller_core.lab.side_by_side import side_by_side
 
 RECORDED, PROFILED = 3, 4
 """Tiers: with records of the scheduler, and with profiles."""

@@ -13,13 +13,12 @@ from teller_core.data.assessment import MATERIAL
 from teller_core.data.capture import Capture
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.judge.prepare import MANY_ROWS
 from teller_core.judge.replay import Network, network, saving
 from teller_core.judge.replay.network import unclaimed
 from teller_core.lab.blocks import Window
 from teller_core.lab.lifting.pairs import Sums
 
-MANY_ROWS = 30
-"""Rows of a step that a profile overlaps: ranges of the engine alone are no profile."""
 LEAST_TWINS = 3
 """Steps of a phase that are compared with, at least."""
 

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from teller_core.data.capture import Capture
+from teller_core.data.whole import whole_lines
 from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.ingest.files.room import cores
 from teller_core.judge.replay.network import unclaimed
-from teller_core.lab.benchmark.pack import nothing_judged, with_trees
+from teller_core.lab.benchmark.pack import NO_TIME, nothing_judged, with_trees
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.seen import blinded
-from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.perturb.benign import Spread, spread_of
 from teller_core.lab.perturb.episodes import RUNS, Made, Prepared, made, possible, prepared
 from teller_core.lab.perturb.pieces import pieces, ready
 from teller_core.lab.perturb.recordings import Recording
-from teller_core.lab.truth import whole_lines
+from teller_core.lab.side_by_side import side_by_side
 from teller_core.pipeline import STAGES
 from teller_core.store.store import Store
 from teller_core.tell.progress import nobody
@@ -37,7 +37,6 @@ WANTED = 3_200
 """Episodes, where nobody says how many."""
 SINCE, EACH_NS = 1_700_000_000_000_000_000, 1_000_000_000_000
 """When the first episode of a recording begins, and how much later each next one does: no two of a recording share a time."""
-NO_TIME = "2000-01-01T00:00:00+00:00"
 Progress = Callable[[str], None]
 
 

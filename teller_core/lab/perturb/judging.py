@@ -14,11 +14,11 @@ from teller_core.lab.evaluation.learners import load
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.results import ALL, RESULTS
 from teller_core.lab.evaluation.running import Sides, evaluated
-from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.evaluation.tables import said, table
 from teller_core.lab.perturb.faults import FAULTS, NO_HEADLINE, REPLAYS_TOLD
 from teller_core.lab.perturb.folder import Planned, episodes_of, planned, truth_of
 from teller_core.lab.perturb.telling_apart import TELLS, Asked, Verdict, asked, seen
+from teller_core.lab.side_by_side import side_by_side
 
 TIER = 4
 MOST_JUDGED = 480
@@ -30,6 +30,8 @@ BESIDE = (
     "step.pr_auc_at_10", "operator.ac_at_1", "operator.ac_at_3", "operator.mrr", "rank.ac_at_1",
 )  # fmt: skip
 """Figures that are told beside those of the lives."""
+REAL = "recorded or replayed"
+"""The one question that is of no fault."""
 Progress = Callable[[str], None]
 
 
@@ -110,9 +112,6 @@ def told(folder: Path, progress: Progress) -> list[Verdict]:
     progress("learn")
     order = [REAL, *(name for name in FAULTS if name in by_question)]
     return side_by_side([partial(asked, name, by_question[name]) for name in order if name in by_question], cores())
-
-
-REAL = "recorded or replayed"
 
 
 def _questions(folder: Path, plan: Planned, at: int, name: str, progress: Progress) -> list[tuple[str, Asked]]:

@@ -43,12 +43,12 @@ class Verdict(NamedTuple):
     telling: Sequence[str]
 
 
-def probed(windows: Sequence[Seen], view: str, seed: int = 0) -> list[Verdict]:
+def probed(windows: Sequence[Seen], view: str) -> list[Verdict]:
     """Both questions about one view; none where fewer than two lives, or no feature, are there."""
     names, value = matrix(windows, view)
     if not names or len(lives_in(windows)) < 2:
         return []
-    return [_struck(windows, view, (names, value), seed), _which(windows, view, (names, value), seed)]
+    return [_struck(windows, view, (names, value)), _which(windows, view, (names, value))]
 
 
 def matrix(windows: Sequence[Seen], view: str) -> tuple[list[str], Float64]:
@@ -75,7 +75,7 @@ def centered(value: Float64, groups: Sequence[Sequence[int]]) -> Float64:
     return found
 
 
-def _struck(windows: Sequence[Seen], view: str, features: tuple[list[str], Float64], seed: int) -> Verdict:
+def _struck(windows: Sequence[Seen], view: str, features: tuple[list[str], Float64]) -> Verdict:
     names, value = features
     rounds = _groups([(window.life, window.round) for window in windows])
     value = centered(value, rounds)
@@ -85,7 +85,7 @@ def _struck(windows: Sequence[Seen], view: str, features: tuple[list[str], Float
     for held in _folds(windows):
         classes, probability = _learned(value, said, ~held)(value[held])
         score[held] = probability[:, classes.index("struck")] if "struck" in classes else 0.0
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)
     pairs, reached, drawn = 0, 0.0, np.zeros(DRAWS)
     for mine in rounds:
         hit = int(label[mine].sum())
@@ -99,7 +99,7 @@ def _struck(windows: Sequence[Seen], view: str, features: tuple[list[str], Float
     return _verdict(view, STRUCK, windows, (reached / max(pairs, 1), drawn / max(pairs, 1)), _told(names, value, said))
 
 
-def _which(windows: Sequence[Seen], view: str, features: tuple[list[str], Float64], seed: int) -> Verdict:
+def _which(windows: Sequence[Seen], view: str, features: tuple[list[str], Float64]) -> Verdict:
     names, value = features
     mine = np.array([window.strike >= 0 for window in windows], dtype=np.bool_)
     struck = [window for window in windows if window.strike >= 0]
@@ -110,7 +110,7 @@ def _which(windows: Sequence[Seen], view: str, features: tuple[list[str], Float6
         classes, probability = _learned(value, said, ~held)(value[held])
         for at, row in zip(np.flatnonzero(held).tolist(), probability, strict=True):
             likely[at] = dict(zip(classes, row.tolist(), strict=True))
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)
     reached, drawn = 0.0, np.zeros(DRAWS)
     for own in own_life:
         table, truth = _table([struck[at] for at in own], [likely[at] for at in own])

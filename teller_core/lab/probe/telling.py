@@ -8,11 +8,11 @@ from teller_core.errors import InputError
 from teller_core.ingest.files.room import cores
 from teller_core.lab.benchmark.pack import lives
 from teller_core.lab.evaluation.learners import load
-from teller_core.lab.evaluation.side_by_side import side_by_side
 from teller_core.lab.probe.expected import EXPECTED
 from teller_core.lab.probe.probe import Verdict, probed
 from teller_core.lab.probe.views import VIEWS
 from teller_core.lab.probe.windows import windows_of
+from teller_core.lab.side_by_side import side_by_side
 from teller_core.tell.visible import visible
 
 SURE = 0.05

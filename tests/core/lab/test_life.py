@@ -1,7 +1,7 @@
 """A life of a server, over one that is made up: its plan, its truth beside the recording, and how it goes on."""
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ class Made:
         self.starts += 1
         bundle.mkdir()
         self.factor = 7.0
-        rows = self.send(load.Target(1, "tiny"), first, 1, 1, lambda: None)
+        rows = self.send(load.Target(1, "tiny"), first, 1, 1)
         yield SimpleNamespace(
             setup=setup,
             service=SimpleNamespace(folder=bundle),
@@ -68,9 +68,7 @@ class Made:
         self.windows_profiled += 1
         yield
 
-    def send(
-        self, target: load.Target, asks: Sequence[load.Ask], connections: int, seed: int, done: Callable[[], None]
-    ) -> list[dict[str, Any]]:
+    def send(self, target: load.Target, asks: Sequence[load.Ask], connections: int, seed: int) -> list[dict[str, Any]]:
         if self.dies_after is not None and len(self.struck_names) > self.dies_after:
             return [{"rid": ask.rid, "start_ns": 0, "end_ns": 1, "tok_ns": [], "err": "gone"} for ask in asks]
         rows: list[dict[str, Any]] = []

@@ -119,8 +119,8 @@ def test_a_thread_in_a_namespace_reaches_a_server_there_and_comes_back(real: Lin
         assert not load.healthy(port, real.spaces[1])
         assert not load.healthy(port)
         asks = [load.Ask("a", 0.0, 3, 2)]
-        (refused,) = load.send(load.Target(port, "m", real.spaces[1]), asks, 1, 1, lambda: None)
-        (reached,) = load.send(load.Target(port, "m", real.spaces[0]), asks, 1, 1, lambda: None)
+        (refused,) = load.send(load.Target(port, "m", real.spaces[1]), asks, 1, 1)
+        (reached,) = load.send(load.Target(port, "m", real.spaces[0]), asks, 1, 1)
         server.shutdown()
         serving.join()
     assert (refused["err"], reached["err"]) == ("ConnectionRefusedError", "HTTP 501")

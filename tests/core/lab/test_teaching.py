@@ -162,7 +162,7 @@ def test_a_folder_of_lives_becomes_one_of_sheets_and_what_is_there_stays(
 
 def test_the_verb_refuses_a_folder_without_lives_to_learn_from_and_json(tmp_path: Path) -> None:
     asked = Namespace(action="sheets", folder=tmp_path / "to", lives=tmp_path, most=None, json=False)
-    with pytest.raises(InputError, match="no life of the train side"):
+    with pytest.raises(InputError, match="no life of the training side"):
         VERBS["lab"](asked, lambda: None)
     asked.json = True
     with pytest.raises(InputError, match="writes files"):

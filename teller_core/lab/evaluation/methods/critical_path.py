@@ -11,11 +11,18 @@ from teller_core.judge.localize.waits import BLOCKING
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Options
 from teller_core.lab.evaluation.methods.zscore import z_scores
-from teller_core.lab.evaluation.operator_times import Profiled, Totals, by_excess, ordered, profiled, summed
+from teller_core.lab.evaluation.operator_times import (
+    LEAST_WIDTH,
+    Profiled,
+    Totals,
+    by_excess,
+    ordered,
+    profiled,
+    summed,
+)
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 
-LEAST_WIDTH = 0.05
 GRID: Sequence[Options] = tuple({"top": k, "excess": over} for over in (0, 1) for k in (1, 3, 5))
 """How many operators of the path count for a step's score, and whether operators are ordered by their time or by what it is over
 the usual."""

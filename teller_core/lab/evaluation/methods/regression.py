@@ -12,13 +12,12 @@ from teller_core.judge.step_numbers import NAMES, WORK
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.learners import boosted_trees
 from teller_core.lab.evaluation.method import Options
-from teller_core.lab.evaluation.operator_times import by_excess, ordered, totals
+from teller_core.lab.evaluation.operator_times import LEAST_WIDTH, by_excess, ordered, totals
 from teller_core.lab.evaluation.scoring import Scorer, method_of
 from teller_core.lab.evaluation.seen import Seen
 from teller_core.lab.evaluation.training import MOST_ROWS, fresh, some
 
 COLUMNS = [NAMES.index(name) for name in WORK]
-LEAST_WIDTH = 0.05
 LOSSES = ("squared_error", "absolute_error")
 GRID: Sequence[Options] = tuple({"leaves": n, "loss": at} for at in range(2) for n in (4, 8, 16))
 """Leaves of a tree, and which error is made small: its square, or its size."""

@@ -196,9 +196,9 @@ def test_a_request_has_the_mean_of_its_most_suspicious_steps() -> None:
         known = score[mine][~np.isnan(score[mine])]
         assert found[request, : len(means)] == pytest.approx(means, nan_ok=True)
         assert found[request, len(means) : len(means) + 2] == pytest.approx([known.max(), known.mean()])
-    assert np.array_equal(found[:, -seen.requests.value.shape[1] :], seen.requests.value, equal_nan=True)
+    assert np.array_equal(found[:, -seen.requests.shape[1] :], seen.requests, equal_nan=True)
     nothing_known = request_rows(seen, np.full(len(score), np.nan))
-    assert np.isnan(nothing_known[:, found.shape[1] - seen.requests.value.shape[1] - 2 :][:, :2]).all()
+    assert np.isnan(nothing_known[:, found.shape[1] - seen.requests.shape[1] - 2 :][:, :2]).all()
 
 
 def test_a_density_is_the_sum_of_its_kernels() -> None:

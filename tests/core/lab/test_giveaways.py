@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.lab.leaks import give_away, in_processes, in_recording
+from teller_core.lab.giveaways import give_away, in_processes, in_recording
 
 
 @pytest.fixture

@@ -4,20 +4,21 @@ Where this process cannot be forked (it has threads, or is on another system) th
 """
 
 import gc
+import importlib
 import multiprocessing
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 from multiprocessing import connection
 from multiprocessing.context import ForkContext
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from teller_core.errors import OutOfRoom, TellerError
-from teller_core.lab.evaluation.learners import one_thread
 
 Found = TypeVar("Found")
 
@@ -77,12 +78,22 @@ def _apart(part: Callable[[], Any], pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        with one_thread():
+        with _one_thread():
             sent = part()
     except TellerError as error:
         sent = error
     pipe.send(sent)
     pipe.close()
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """While it lasts, what is loaded of native libraries works in one thread: in a fork its parent's threads are not there, and
+    forks share the processors among themselves.
+    """
+    if find_spec("threadpoolctl") is None:
+        return nullcontext()
+    found: Any = importlib.import_module("threadpoolctl")
+    return found.threadpool_limits(1)
 
 
 def _sent(pipe: Any, process: BaseProcess) -> Any:
@@ -91,8 +102,8 @@ def _sent(pipe: Any, process: BaseProcess) -> Any:
     except (EOFError, OSError):
         process.join()
         if process.exitcode == -signal.SIGKILL:
-            raise OutOfRoom("The evaluation", "a process of it was killed", "Free some memory") from None
-        raise RuntimeError("a process of the evaluation failed: what it said stands above") from None
+            raise OutOfRoom("The lab", "a process of it was killed", "Free some memory") from None
+        raise RuntimeError("a process of the lab failed: what it said stands above") from None
     process.join()
     pipe.close()
     if isinstance(sent, TellerError):

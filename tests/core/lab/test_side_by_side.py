@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from teller_core.errors import InputError, OutOfRoom
-from teller_core.lab.evaluation.side_by_side import side_by_side
+from teller_core.lab.side_by_side import side_by_side
 
 
 def square(number: int) -> tuple[int, int]:
