@@ -11,14 +11,9 @@ VERSION = "0.1.0"
 """Kept here and in pyproject.toml, which a test compares: looking it up takes longer than all else of ``teller --help``."""
 PARTS = ("hooks", "plugin", "nvtx", "cupti", "scopes", "log", "collectives", "samples")
 """Of the recorder, as teller_core.collect.environment knows them, which is not loaded for a look at the help."""
-SEVERITIES = ("slight", "clear", "strong", "extreme")
-"""As teller_core.lab.injectors has them, which is not loaded for a look at the help either."""
-MIXES = ("steady", "chat", "bursty")
-"""As teller_core.lab.mixes has them, which is not loaded either."""
-SIDES = ("train", "test")
-"""As teller_core.lab.benchmark.lives has them."""
-LEFT_OUT = ("fault", "engine", "model", "load")
-"""As teller_core.lab.evaluation.results has them."""
+SEVERITIES, MIXES = ("slight", "clear", "strong", "extreme"), ("steady", "chat", "bursty")
+MODELS, SIDES, LEFT_OUT = ("plain", "deep", "wide"), ("train", "test"), ("fault", "engine", "model", "load")
+"""As the lab has them, which is not loaded either: tests compare."""
 READ = ("tokens", "parent", "depth", "durations", "logs", "numbers", "rules", "horizontal")
 """As teller_core.model.options has them."""
 METRICS = ("e2e", "ttft", "tpot", "itl_max", "slo")
@@ -220,8 +215,8 @@ def _lab(lab: Parser, common: Parser) -> None:
     )
     run.add_argument("--seed", type=int, default=0, help="repeat a run (default: 0)")
     run.add_argument("--severity", choices=SEVERITIES, help="how hard (default: the seed's own)")
-    run.add_argument("--engine", choices=("vllm", "transformers"), default="transformers", help="default: transformers")
-    _vllm(run)
+    run.add_argument("--model", choices=MODELS, default="plain", help="what is served (default: plain)")
+    _served(run, "transformers")
     run.add_argument("--requests", type=count, metavar="N", help="of each of the three windows (default: 24)")
     run.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the recording and the truth here")
     build = add("build", "record the lives of the benchmark that a folder lacks, and pack them")
@@ -264,11 +259,9 @@ def _counterfactual(add: Callable[..., Parser]) -> None:
     change.add_argument("--chunk", type=count, metavar="N", help="tokens of a step at most, instead of the usual ones")
     change.add_argument("--seats", type=count, metavar="N", help="requests of a step at most, instead of 8")
     rerun.add_argument("--seed", type=int, default=0, help="repeat a rerun (default: 0)")
-    rerun.add_argument("--mix", choices=MIXES, default="steady", help="of the requests (default: steady)")
     rerun.add_argument("--fault", metavar="NAME", help="what is done in all windows, alike (default: nothing)")
     rerun.add_argument("--severity", choices=SEVERITIES, default="strong", help="of the fault (default: strong)")
-    rerun.add_argument("--engine", choices=("vllm", "transformers"), default="vllm", help="default: vllm")
-    _vllm(rerun)
+    _served(rerun, "vllm")
     rerun.add_argument("--requests", type=count, metavar="N", help="of each window (default: 24)")
     rerun.add_argument("--starts", type=count, metavar="N", help="of each of the two services (default: 4)")
     lifted = add("lifted", "say what each request of a recorded life would have saved without the fault that struck it")
@@ -320,6 +313,12 @@ def _model(model: Parser, common: Parser) -> None:
     )
     card = add("card", "say what a model was made of, and how good it is where that could be checked")
     card.add_argument("file", nargs="?", type=path, metavar="FILE", help="its weights (default: the shipped ones)")
+
+
+def _served(verb: Parser, engine: str) -> None:
+    verb.add_argument("--mix", choices=MIXES, default="steady", help="of the requests (default: steady)")
+    verb.add_argument("--engine", choices=("vllm", "transformers"), default=engine, help=f"default: {engine}")
+    _vllm(verb)
 
 
 def _vllm(verb: Parser) -> None:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,11 +57,12 @@ def _run(given: argparse.Namespace, folder: Path, requests: int) -> None:
     began, wanted = time.monotonic(), [(given.fault, given.severity)]
     with shown_on(sys.stderr) as progress:
         (block,) = run_life(
-            setup_for(given.engine, wanted),
+            replace(setup_for(given.engine, wanted), model=given.model),
             given.seed,
             wanted,
             folder,
             lambda text: progress(text, 0, 0),
+            mix=given.mix,
             vllm=given.vllm,
             requests=requests,
         )

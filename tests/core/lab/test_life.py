@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from teller_core.cli import main
 from teller_core.errors import InputError, TellerError, UnknownName
 from teller_core.lab import life, load
 from teller_core.lab.blocks import HEALTHY, STRIKES, BlockTruth, StrikeTruth, plan_life
@@ -201,6 +202,22 @@ def test_the_answer_says_it_to_a_person(service: Made, tmp_path: Path) -> None:
     assert "It moved what it is judged by" in text
     again = report.model_copy(update={"rejected": "the injector did nothing"})
     assert "Rejected: the injector did nothing." in "\n".join(lines_of(again, Style()))
+
+
+def test_the_verb_serves_the_model_and_the_mix_that_were_asked_for(
+    service: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["lab", "run", "--fault", "host_stall", "--severity", "strong", "--seed", "3", "--requests", "12"]
+    kept = tmp_path / "life"
+    served = ["--engine", "vllm", "--model", "deep", "--mix", "chat"]
+    assert main([*words, *served, "--keep", str(kept), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["fault"], report["cause"], report["rejected"]) == ("host_stall", "host.blocking_call", None)
+    about = json.loads((kept / "life.json").read_text())
+    assert (about["engine"], about["model"], about["load"]) == ("vllm", "deep", "chat")
+    assert main([*words, *served, "--keep", str(kept)]) == 2
+    assert "the folder is not empty" in capsys.readouterr().err
+    assert main([*words, "--model", "gigantic"]) == 2
 
 
 def test_the_first_requests_of_a_life_are_beside_the_same_ones_later_on(service: Made, tmp_path: Path) -> None:

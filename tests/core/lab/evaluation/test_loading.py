@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from teller_core.calls import LEFT_OUT
 from teller_core.cli.lab import VERBS
 from teller_core.errors import InputError, UnknownName
 from teller_core.lab.benchmark.chosen import Chosen
@@ -175,10 +174,6 @@ def test_methods_side_by_side_say_what_they_say_alone(tmp_path: Path, monkeypatc
     together = results.evaluate("all", tmp_path, [3], lambda text: None)
     monkeypatch.setattr(results, "cores", lambda: 1)
     assert [results.evaluate(name, tmp_path, [3], lambda text: None)[0] for name in ("ours", "zscore")] == together
-
-
-def test_the_call_knows_what_may_be_left_out() -> None:
-    assert set(LEFT_OUT) == set(results.LEFT_OUT)
 
 
 def test_a_table_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
