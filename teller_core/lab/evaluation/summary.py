@@ -51,6 +51,12 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "step_felt.pr_auc_at_1": "PR-AUC 1 %",
         "step_felt.pr_auc_at_0.1": "PR-AUC 0.1 %",
     },
+    "Steps of which there is a profile: all that the paper's method can judge": {
+        "step_profiled.f1_at_43": "F1 43 %",
+        "step_profiled.pr_auc_at_43": "PR-AUC 43 %",
+        "step_profiled.pr_auc_at_10": "PR-AUC 10 %",
+        "step_profiled.recall_at_fpr_1": "recall at 1 % false alarms",
+    },
     "By view: struck inside a rank (vertical), or between ranks (horizontal)": {
         f"{prefix}_{view}.{figure}": f"{view}: {name}"
         for view in ("vertical", "horizontal")

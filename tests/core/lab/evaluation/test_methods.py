@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from teller_core.data.records import FileRead
+from teller_core.errors import UnknownName
 from teller_core.lab.evaluation.cause_map import MOST_SUSPICIOUS, request_rows, steps_of
 from teller_core.lab.evaluation.causes import balanced, named, struck, within
 from teller_core.lab.evaluation.detection import at_prior, average_precision, ranked
 from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.learners import mixture
 from teller_core.lab.evaluation.method import BUDGET, CANNOT, Judged, Method
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.methods.kde import Kernels
@@ -68,7 +70,7 @@ def test_a_method_ranks_the_steps_that_something_struck_before_the_others(name: 
     assert average_precision(ranked(steps.label, steps.score), weight) >= least
 
 
-@pytest.mark.parametrize("name", ["ours", *OF_STEPS[1:]])
+@pytest.mark.parametrize("name", OF_STEPS)
 def test_a_method_names_the_cause_of_most_requests_and_none_of_healthy_ones(name: str) -> None:
     requests = rows(judged(name)).requests
     given = named(requests.truth, requests.claims)
@@ -157,8 +159,6 @@ def test_requests_of_which_no_step_is_known_have_those_that_ran_meanwhile() -> N
 
 
 def test_a_method_that_is_not_there_is_refused() -> None:
-    from teller_core.errors import UnknownName
-
     with pytest.raises(UnknownName, match="none of ours"):
         method("oracle")
     assert set(CAUSES.values()) <= {claim.cause for said in judged("ours")[1] for mine in said.causes for claim in mine}
@@ -167,22 +167,10 @@ def test_a_method_that_is_not_there_is_refused() -> None:
 def test_the_posterior_of_a_mixture_is_that_of_scikit_learn() -> None:
     from sklearn.mixture import GaussianMixture
 
-    from teller_core.lab.evaluation.learners import mixture
-
     chance = np.random.default_rng(4)
     value = np.concatenate([chance.normal(0, 1, (60, 3)), chance.normal(4, 2, (40, 3))])
     theirs = GaussianMixture(2, covariance_type="diag", reg_covar=1e-4, random_state=1, max_iter=200).fit(value)
     assert np.allclose(mixture(value, 2, 1).posterior(value), theirs.predict_proba(value))
-
-
-def test_a_kernel_density_is_the_sum_of_its_kernels() -> None:
-    from teller_core.lab.evaluation.methods.kde import Kernels
-
-    chance = np.random.default_rng(6)
-    middle, value = chance.normal(0, 1, (200, 5)), chance.normal(0, 2, (80, 5))
-    distance = ((value[:, None, :] - middle) ** 2).sum(axis=2)
-    expected = np.logaddexp.reduce(-0.5 * distance / 0.5**2, axis=1)
-    assert np.allclose(Kernels(middle, 0.5).score_samples(value), expected, atol=1e-3)
 
 
 def test_a_request_has_the_mean_of_its_most_suspicious_steps() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from teller_core.errors import FormatError, InputError
-from teller_core.lab.evaluation import ratchet, running
+from teller_core.lab.evaluation import ratchet, running, tables
+from teller_core.lab.evaluation import summary as summary_of
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options, nothing
 from teller_core.lab.evaluation.metrics import Figure
@@ -19,6 +20,8 @@ from teller_core.lab.evaluation.seen import Seen
 from teller_core.lab.evaluation.summary import Table, summary
 from teller_core.lab.evaluation.tables import Said, left_out_lines, said, table, values
 from teller_core.lab.evaluation.tuning import folds, spread, tuned
+from teller_core.lab.injectors import SEVERITIES
+from teller_core.lab.perturb import judging
 from tests.core.lab.evaluation.made import side
 
 RESULTS = Path(__file__).parents[3] / "lab" / "results"
@@ -101,6 +104,18 @@ def test_a_table_says_all_and_is_read_again_to_the_last_digit() -> None:
     for key in ("all_faulty.called_normal", "healthy_alone.alarms_an_hour", "request_whole_life.top_1"):
         assert key in again
     assert "good 1: " in text and "(no fault)" in text and "host.io_stall" in text
+
+
+def test_every_figure_that_the_summary_or_a_headline_asks_for_is_one() -> None:
+    test = side(range(4, 11))
+    done = evaluated(STUB, Sides(side(range(4)), test, all_faulty=test, healthy=test, whole=test), quiet)
+    found = {figure.key for figure in done.figures}
+    assert [*tables.HEADLINES] == [*summary_of.HEADLINES]
+    wanted = {*summary_of.HEADLINES, *summary_of.GOALS, *tables.HEADLINES, *judging.BESIDE}
+    wanted |= {key for columns in summary_of.SECTIONS.values() for key in columns}
+    assert {key for key in wanted if not key.startswith("severity_")} <= found
+    assert {key for key in wanted if key.startswith("severity_")} == {f"severity_{each}.top_1" for each in SEVERITIES}
+    assert {tables.TITLES[tables._prefix(key)] for key in found} == set(tables.TITLES.values())
 
 
 def test_a_figure_of_thousands_stands_apart_from_its_interval() -> None:
