@@ -5,6 +5,7 @@ many others. What is drawn is decided by names of lives alone, so that it is the
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -33,6 +34,8 @@ MOST = 6_000
 """Sheets of a life, over all its tiers, if all of them find enough that was struck: mostly half of it come together."""
 OTHERS = 3
 """Of what was not struck, as many times as of what was: fewer would teach that trouble is common."""
+WITH_RANKS = ("pieces", "suspects", "facts", "together")
+"""Parts of a sheet that name ranks by number."""
 STEPS = 0.4
 """Of the room, this part is for steps."""
 
@@ -120,7 +123,24 @@ def draw(
     views = 1 + (len(np.unique(processes(case)[case.capture.work.rank])) > 1)
     steps = some(labels.step, case.profiled, round(most * STEPS / views), chance)
     sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
-    return Drawn(sheets, truth_of(sheets, given, episode))
+    return renumbered(Drawn(sheets, truth_of(sheets, given, episode)), chance)
+
+
+def renumbered(drawn: Drawn, chance: np.random.Generator) -> Drawn:
+    """``drawn`` with the ranks that stand together in a sheet called by one another's numbers. Faults of one rank always strike
+    the second one here: that must not be learned.
+    """
+    sheets, blamed = drawn.sheets, drawn.truth["rank"].copy()
+    rank = {part: getattr(sheets, part).rank.copy() for part in WITH_RANKS}
+    for at in range(len(sheets)):
+        known = np.unique(sheets.together.rank[sheets.of("together", at)])
+        anew = dict(zip(known.tolist(), chance.permutation(known).tolist(), strict=True))
+        for part, column in rank.items():
+            mine = sheets.of(part, at)
+            column[mine] = [anew.get(each, each) for each in column[mine].tolist()]
+        blamed[at] = anew.get(int(blamed[at]), int(blamed[at]))
+    parts: dict[str, Any] = {part: replace(getattr(sheets, part), rank=column) for part, column in rank.items()}
+    return Drawn(replace(sheets, **parts), {**drawn.truth, "rank": blamed})
 
 
 def some(label: Int8, profiled: Mask, most: int, chance: np.random.Generator) -> Int64:

@@ -1,6 +1,7 @@
 """Training sets of sheets: drawn from lives with their truth, which stands in no sheet."""
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from teller_core.lab.benchmark.pack import lives
 from teller_core.lab.blocks import BlockTruth
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.injectors import injectors
-from teller_core.lab.teaching import draw, some, taught_of, write_sheets
+from teller_core.lab.teaching import WITH_RANKS, draw, some, taught_of, write_sheets
+from teller_core.sheets import step_sheets
 from tests.core.lab.evaluation.made import episode, profiled
 from tests.core.lab.evaluation.test_loading import made_strike, made_window
 
@@ -92,6 +94,25 @@ def test_pieces_and_suspects_of_the_operator_at_fault_are_guilty() -> None:
     mine = np.repeat(abnormal, np.diff(sheets.pieces_at))
     np.testing.assert_array_equal(truth["guilty"] == 1, mine & (names == "aten::sdpa"))
     assert truth["guilty_suspect"].sum() >= abnormal.sum()
+
+
+def test_the_number_of_the_rank_at_fault_tells_nothing_and_all_that_is_said_of_it_moves_along() -> None:
+    one = profiled(1, ranks=2)
+    struck = np.flatnonzero(one.labels.step == 1).tolist()
+    one = replace(one, labels=replace(one.labels, ranks=dict.fromkeys(struck, 1)))
+    sheets, truth = drawn(one, 80)
+    plain = step_sheets(one.seen.case, np.unique(sheets.position).astype(np.int64))
+    np.testing.assert_array_equal(plain.position, sheets.position)
+    for at in range(len(sheets)):
+        anew = {-1: -1}
+        for part in WITH_RANKS:
+            mine = sheets.of(part, at)
+            was, now = (getattr(each, part).rank[mine].tolist() for each in (plain, sheets))
+            assert all(anew.setdefault(before, after) == after for before, after in zip(was, now, strict=True))
+        assert sorted(anew) == sorted(anew.values()) == [-1, 0, 1]
+        assert truth["rank"][at] == (anew[1] if truth["abnormal"][at] == 1 else -1)
+    blamed = truth["rank"][truth["abnormal"] == 1]
+    assert set(blamed.tolist()) == {0, 1}
 
 
 @given(
