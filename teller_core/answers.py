@@ -11,8 +11,9 @@ import numpy as np
 
 from teller_core.baselines import at_import, not_used, rows_and_usual, stored_service
 from teller_core.data import losses
-from teller_core.data.assessment import Baselines, StepExpectations
-from teller_core.data.capture import Absences, Collectives, Meetings
+from teller_core.data.assessment import Assessment, Baselines, StepExpectations
+from teller_core.data.capture import Absences, Capture, Collectives, Meetings
+from teller_core.data.learned import Learned
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.report import (
     CapturesReport,
@@ -177,11 +178,8 @@ def why(
     from teller_core.judge.diagnose import diagnose
 
     slo_ns = None if slo_ms is None else round(slo_ms * 1e6)
-    tables, numbers = store.capture(found), store.assessment(found)
-    if learned is not None or numbers.reference:
-        from teller_core.judge.learned import held_against
-
-        numbers = held_against(tables, numbers, learned)
+    tables = store.capture(found)
+    numbers = _held(store, tables, learned)
     link = partial(step_linked, tables, rows=partial(store.tree_rows, found))
     said = explain(diagnose(tables, numbers, number - 1, metric, slo_ns, earlier=stored, link=link))
     return _with_unused(said, rows, service)
@@ -192,6 +190,15 @@ def _with_unused(said: WhyReport, rows: Sequence[LearnedRow], service: Mapping[s
     if said.reference or not rows:
         return said
     return said.model_copy(update={"not_seen": [*said.not_seen, *not_used(rows, service)]})
+
+
+def _held(store: Store, tables: Capture, learned: Learned | None) -> Assessment:
+    """The numbers of a capture held against what was ``learned``, None: against itself, as most were at import."""
+    if learned is None and not store.report(tables.id).reference:
+        return store.assessment(tables.id)
+    from teller_core.sheets import held
+
+    return held(store, tables, learned)
 
 
 def _check_promise(slo_ms: float | None) -> None:
@@ -205,10 +212,15 @@ def explain_operator(store: Store, name: str, *, capture: str | None = None) -> 
     """What the operator ``name`` is and how it does in the capture."""
     found = store.resolve(capture)
     rows = store.operator_rows(found, name)
-    baselines = store.rows(found, Baselines)
+    # What it takes here is asked, not what is usual elsewhere.
+    own = _held(store, store.capture(found), None) if store.report(found).reference else None
+    baselines = store.rows(found, Baselines) if own is None or own.left_out else own.baselines
     work = store.work(found)
     ranks = [] if not rows.baselines.name else [_rank_spans(store, found, rank, work) for rank in store.traced(found)]
     report = operator_report(name, baselines, ranks, capture=found, suggestions=rows.suggestions)
+    if own is not None and own.left_out:
+        said = "its calls and medians are those of what it was held against at import: its profile is too large to be read again"
+        report = report.model_copy(update={"note": "; ".join(filter(None, [report.note, said]))})
     return with_losses(report, losses.SPANS, problems_of(store, found))
 
 
@@ -219,9 +231,10 @@ def compare(store: Store, before: str, after: str, *, capture: str | None = None
         raise InputError("compare", "one side is a capture, the other a request", "Name two of a kind")
     whole = one[1] is None or other[1] is None
     looked = {key: _windows(store, key) if whole else _Looked([], 0) for key in {one[0], other[0]}}
-    views = {
-        key: CaptureView(store.capture(key), store.assessment(key), windows.found) for key, windows in looked.items()
-    }
+    views: dict[str, CaptureView] = {}
+    for key, windows in looked.items():  # each against itself: what is usual elsewhere is no difference between them
+        tables = store.capture(key)
+        views[key] = CaptureView(tables, _held(store, tables, None), windows.found)
     if one[1] is None or other[1] is None:
         report = compare_captures(views[one[0]], views[other[0]])
         sides = {"before": looked[one[0]], "after": looked[other[0]]}

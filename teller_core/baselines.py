@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from teller_core.data.capture import Capture
-from teller_core.data.learned import FORMAT, Learned
+from teller_core.data.learned import READABLE, Learned
 from teller_core.data.service import SHOWN_AT_START, service_of, unlike, vouched
 from teller_core.errors import InputError
 from teller_core.store.learned import DAMAGED, LearnedRow, broken
@@ -57,7 +57,7 @@ def fitting(rows: Sequence[LearnedRow], service: Mapping[str, str]) -> LearnedRo
     """The newest of ``rows`` that is of ``service`` by what was recorded, None for none. Raises StoreError for a damaged one."""
     if (bad := next((row for row in rows if row.format == DAMAGED), None)) is not None:
         raise broken(bad.name)
-    fits = [row for row in rows if row.format == FORMAT and vouched(service, row.service)]
+    fits = [row for row in rows if row.format in READABLE and vouched(service, row.service)]
     fits = [row for row in fits if not unlike(service, row.service)]
     return max(fits, key=lambda row: row.learned_at, default=None)
 
@@ -83,7 +83,7 @@ def not_used(rows: Sequence[LearnedRow], service: Mapping[str, str]) -> list[str
         facts = unlike(service, row.service)
         if facts and {"engine", "model"} & set(facts):
             continue  # of something else
-        if row.format != FORMAT:
+        if row.format not in READABLE:
             said.append(f"the baseline {row.name} is not used: another version of TELLER learned it")
         elif facts:
             said.append(f"the baseline {row.name} is not used: its {' and '.join(facts)} is not the same")

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import get_args
 
 import numpy as np
 
 from teller_core.baselines import stored_service
-from teller_core.data.learned import FORMAT, Learned
+from teller_core.data.learned import READABLE, Learned
+from teller_core.data.report import Metric
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
 from teller_core.data.service import short_name, unlike, vouched
 from teller_core.data.table import UNKNOWN
@@ -30,6 +32,8 @@ from teller_core.store.store import Store
 from teller_core.tell.progress import Told, nobody
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LEARNED_BY: tuple[Metric, ...] = tuple(each for each in get_args(Metric) if each != "slo")
+"""Metrics by which it is learned what is claimed; a promise is about the time from end to end."""
 SHOWN = 8
 """Requests that a refusal names."""
 
@@ -180,7 +184,8 @@ def _learned(
         progress("learn", len(ids) + number, 2 * len(ids))
         whole = with_profiles(store, one.capture)
         for taught, mine in folds(several, number, plain):
-            claims.append(claims_on(prepare(whole, held_against(whole, one.numbers, taught)), mine))
+            case = prepare(whole, held_against(whole, one.numbers, taught))
+            claims += [claims_on(case, mine, metric) for metric in LEARNED_BY]
     return with_claims(plain, claims)
 
 
@@ -195,7 +200,7 @@ def _on_its_own(store: Store, identity: str) -> Healthy:
 
 def _known(store: Store, row: LearnedRow) -> LearnedReport | None:
     """A baseline of the list, None where somebody has forgotten it meanwhile."""
-    if row.format not in (FORMAT, DAMAGED):
+    if row.format not in (*READABLE, DAMAGED):
         return _stale(row, "another version of TELLER learned it: learn it again")
     try:
         if row.format != DAMAGED:
@@ -225,9 +230,9 @@ def _stale(row: LearnedRow, why: str) -> LearnedReport:
 
 def _report(one: Learned) -> LearnedReport:
     claims = [
-        HealthyClaim(cause=cause, rate=round(rate, 4), costs=round(share, 4))
-        for cause, rate, share in zip(
-            one.claims.cause, one.claims.rate.tolist(), one.claims.share.tolist(), strict=True
+        HealthyClaim(metric=metric, cause=cause, rate=round(rate, 4), costs=round(share, 4))
+        for metric, cause, rate, share in zip(
+            one.claims.metric, one.claims.cause, one.claims.rate.tolist(), one.claims.share.tolist(), strict=True
         )
     ]
     return LearnedReport(
@@ -239,7 +244,7 @@ def _report(one: Learned) -> LearnedReport:
         steps=one.steps,
         operators=len(one.operators.count),
         levels=len(one.levels),
-        claims=sorted(claims, key=lambda claim: -claim.rate),
+        claims=sorted(claims, key=lambda claim: (claim.metric != "e2e", -claim.rate)),
         stale="",
     )
 

@@ -23,6 +23,7 @@ WORDS: Literal["templates", "model"] = "templates"
 """Whose words an answer has. The plain ones, until readers who do not know which is which prefer those of the model."""
 END_TO_END = "asked about the time from end to end alone"
 BUSY = "busy with another request: ask again in some seconds"
+CHANGED = "what was learned of the service has changed meanwhile: ask again"
 WAIT_S = 5.0
 """How long it is waited for. Who waits in a server has a deadline, and keeps others from its few threads."""
 LIKE_END_TO_END = ("e2e", "slo")
@@ -59,7 +60,7 @@ def refine(
         return report.model_copy(update={"model": f"not used: {error}"})
     finally:
         loader.turn.release()
-    if kept:
+    if kept and said.model != CHANGED:
         _keep(store.path, said, loader.identity)
     return said
 
@@ -77,7 +78,9 @@ def _asked(store: Store, report: WhyReport, model: "Model", slo_ns: int | None, 
     # The model learned from captures held against themselves, whatever the rules hold this one against.
     sheets = request_sheets(case, np.array([request], dtype=np.int64))
     [opinion] = opinions(model, sheets)
-    held = case if not report.reference else _held(store, case, against)
+    held = case if not report.reference else _held(store, case, against, report.reference)
+    if held is None:
+        return report.model_copy(update={"model": CHANGED})
     linked = partial(step_linked, case.capture, rows=partial(store.tree_rows, report.capture))
     # What is measured with these rows at hand ends with this question.
     said = refined(replace(held, link=linked, measured=dict(held.measured)), request, report, opinion, slo_ns)
@@ -113,23 +116,23 @@ def _ready(path: Path, capture: str) -> "Case":
 
 
 def _prepared(store: Store, capture: str, *, whole: bool) -> "Case":
-    from teller_core.judge.learned import held_against
     from teller_core.judge.prepare import prepare
-    from teller_core.sheets import with_profiles
+    from teller_core.sheets import held, with_profiles
 
-    tables, numbers = store.capture(capture), store.assessment(capture)
-    if numbers.reference:
-        numbers = held_against(tables, numbers, None)
+    tables = store.capture(capture)
+    numbers = held(store, tables, None)
     return prepare(with_profiles(store, tables) if whole else tables, numbers)
 
 
-def _held(store: Store, case: "Case", against: str | None) -> "Case":
-    """``case`` held against what was learned of its service, as ``why`` does."""
+def _held(store: Store, case: "Case", against: str | None, reference: str) -> "Case | None":
+    """``case`` held against what was learned of its service, as ``why`` does; None where that is no longer the ``reference``."""
     from teller_core.baselines import stored_service, usual_for
-    from teller_core.judge.learned import held_against
     from teller_core.judge.prepare import prepare
+    from teller_core.sheets import held
 
     capture = case.capture
     tables = replace(capture, ranks=[replace(rank, tree=None) for rank in capture.ranks])
     learned = usual_for(store, stored_service(store, capture.id), against)
-    return prepare(capture, held_against(tables, case.assessment, learned))
+    if learned is None or learned.called != reference:
+        return None
+    return prepare(capture, held(store, tables, learned))

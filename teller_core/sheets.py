@@ -12,7 +12,9 @@ import numpy as np
 
 from teller_core.context.linking import clear
 from teller_core.context.sheet_lines import said_between
+from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
+from teller_core.data.learned import Learned
 from teller_core.data.linked import StepSpans
 from teller_core.data.report import Metric
 from teller_core.data.sheet_parts import PARTS, Facts, Pieces, Said, Suspects, Together, joined_rows, no_rows
@@ -20,6 +22,7 @@ from teller_core.data.sheets import CLUE, AnyPart, Kind, Sheets, View, cause_ids
 from teller_core.data.table import UNKNOWN, Float32, Int64, rows
 from teller_core.judge.clues import clues_of
 from teller_core.judge.evidence import SAMPLED
+from teller_core.judge.learned import held_against
 from teller_core.judge.life import Life
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import ask
@@ -41,6 +44,9 @@ LONGEST = 200
 """Characters of a name."""
 MOST_ROWS = 4_000_000
 """Spans of a rank that are read back from a store: with more, what profiles say is left out."""
+
+MOST_HELD = 4_000_000
+"""Spans of a capture, of all its ranks, that are read to hold its operators against something else than at import: seconds."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,22 @@ def stored_case(store: Store, capture: str) -> Case:
     """A capture of a store made ready for many sheets, with the trees of the ranks of which a profile was kept: without them,
     sheets lack what profiles say.
     """
-    return prepare(with_profiles(store, store.capture(capture)), store.assessment(capture))
+    tables = store.capture(capture)
+    # The model learned from captures held against themselves.
+    return prepare(with_profiles(store, tables), held(store, tables, None))
+
+
+def held(store: Store, capture: Capture, learned: Learned | None) -> Assessment:
+    """The numbers of a capture of ``store`` held against what was ``learned``, or, for None, against itself alone. Spans are read
+    where its operators were held against something else, and are not too many.
+    """
+    numbers = store.assessment(capture.id)
+    if learned is None and not numbers.reference:
+        return numbers
+    whole, spans = capture, sum(rank.spans for rank in store.report(capture.id).ranks)
+    if numbers.reference != ("" if learned is None else learned.called) and 0 < spans <= MOST_HELD:
+        whole = with_profiles(store, capture)
+    return held_against(whole, numbers, learned)
 
 
 def with_profiles(store: Store, capture: Capture) -> Capture:

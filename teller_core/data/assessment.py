@@ -115,3 +115,5 @@ class Assessment:
     """The named outside reference (a saved baseline) that allows the answer ``normal``, empty for none."""
     learned: "Learned | None" = None
     """What it is: the levels and claims that judging holds against this capture's. It is kept beside captures, not with them."""
+    left_out: str = ""
+    """Why there are no baselines and candidates although there is a profile; empty where that is not so."""

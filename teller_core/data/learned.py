@@ -8,8 +8,10 @@ import numpy as np
 from teller_core.data.assessment import Baselines
 from teller_core.data.table import Float64, Int32, Text, check_columns
 
-FORMAT = 1
-"""Of what is learned: another one is not used, and says so."""
+FORMAT = 2
+"""Of what is learned now."""
+READABLE = (1, FORMAT)
+"""Formats that are used; another one is not, and says so. 1 knows claims and who is slow by the time from end to end alone."""
 STEP_WORK = ("context_tokens", "generation_requests", "kv_tokens")
 """The work of a step that its costs may be of."""
 REQUEST_WORK = ("uncached_tokens", "decoded_tokens")
@@ -50,10 +52,11 @@ class StepCosts:
 
 @dataclass(frozen=True)
 class HealthyClaims:
-    """What rules claim of requests of which all is well, a row a ``cause`` of the taxonomy. ``rate`` float64: of how many of
-    them; ``share`` float64: of the time of 99 in 100 of them it costs no more than this.
+    """What rules claim of requests of which all is well, a row a ``metric`` and a ``cause`` of the taxonomy. ``rate`` float64: of
+    how many of them; ``share`` float64: of the time that the metric measures, of 99 in 100 of them, it costs no more than this.
     """
 
+    metric: Text
     cause: Text
     rate: Float64
     share: Float64
@@ -64,15 +67,18 @@ class HealthyClaims:
         if not ((self.rate >= 0) & (self.rate <= 1) & (self.share >= 0)).all():
             raise ValueError("claims: a share is out of bounds")
 
-    def of(self, cause: str) -> tuple[float, float]:
-        """The rate and the share of a cause, 0 where nothing claims it."""
-        at = self.cause.index(cause) if cause in self.cause else -1
-        return (float(self.rate[at]), float(self.share[at])) if at >= 0 else (0.0, 0.0)
+    def of(self, cause: str, metric: str) -> tuple[float, float]:
+        """The rate and the share of a cause by a metric, 0 where nothing claims it. A promise is one of e2e."""
+        named = "e2e" if metric == "slo" else metric
+        for at, key in enumerate(zip(self.metric, self.cause, strict=True)):
+            if key == (named, cause):
+                return float(self.rate[at]), float(self.share[at])
+        return 0.0, 0.0
 
 
 def no_claims() -> HealthyClaims:
     """Where nothing was claimed of a healthy request."""
-    return HealthyClaims([], np.empty(0), np.empty(0))
+    return HealthyClaims([], [], np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True)

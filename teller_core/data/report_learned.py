@@ -8,6 +8,7 @@ from teller_core.data.report_findings import Model
 class HealthyClaim(Model):
     """A cause that is claimed of requests of which all is well."""
 
+    metric: str = Field(default="e2e", description="by which it is claimed")
     cause: str
     rate: float = Field(description="of how many of them, 0 to 1: by so much such a claim is less sure")
     costs: float = Field(description="of their time it costs 99 in 100 of them no more than this: only more is told")

@@ -141,7 +141,7 @@ def _counts(view: Scene, answers: Answers, clue: Clue) -> bool:
 def _usual(view: Scene, key: str) -> float:
     """ns that a cause was learned to cost a request of which all is well; -1 where nobody learned it."""
     learned = view.case.assessment.learned
-    rate, share = (0.0, 0.0) if learned is None else learned.claims.of(key)
+    rate, share = (0.0, 0.0) if learned is None else learned.claims.of(key, view.metric)
     return share * view.span if rate else -1.0
 
 

@@ -66,7 +66,8 @@ def diagnose(
 ) -> WhyReport:
     """Why the request at position ``request`` took what it took by ``metric``; the explanation is left empty.
 
-    ``earlier`` is an answer for the same request made while its trees were at hand: its resources, tier and coverage are kept.
+    ``earlier`` is an answer for the same request made while its trees were at hand: its resources, tier and coverage are kept,
+    and what it says of savings where it was held against the same.
     ``link`` as in :func:`diagnose_each`.
     """
     return judge(prepare(capture, assessment, link), request, metric, slo_ns, earlier)
@@ -153,7 +154,7 @@ def _sure(view: Scene, clue: Clue, clues: Sequence[Clue]) -> float:
     mapped = view.life.confidence if view.life.mapping == Mapping.INFERRED else 1.0
     share = clue.ns / max(sum(other.ns for other in clues), 1)
     learned = view.case.assessment.learned
-    told = 1.0 if learned is None else 1.0 - learned.claims.of(clue.cause)[0]
+    told = 1.0 if learned is None else 1.0 - learned.claims.of(clue.cause, view.metric)[0]
     return round(clue.confidence * mapped * (0.6 + 0.4 * share) * told, 2)
 
 
@@ -249,4 +250,5 @@ def _not_seen(view: Scene, answers: Answers) -> list[str]:
     ]
     reasons = [f"{name}: {why}" for name, why in answers.why.items() if name not in ("value", "over_slo")]
     lost = [f"lost in reading: {what}" for what in losses.told(_lost(view))]
-    return [what for missing, what in gaps if missing] + reasons + lost
+    left_out = [case.assessment.left_out] if case.assessment.left_out else []
+    return [what for missing, what in gaps if missing] + reasons + left_out + lost

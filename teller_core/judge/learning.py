@@ -14,14 +14,15 @@ import numpy as np
 
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
-from teller_core.data.learned import Costs, HealthyClaims, Learned, StepCosts
+from teller_core.data.learned import Costs, HealthyClaims, Learned, StepCosts, no_claims
+from teller_core.data.report import Metric
 from teller_core.data.steps import Requests, Steps
 from teller_core.data.table import UNKNOWN, Mask
 from teller_core.judge.claims import claimed, heard
 from teller_core.judge.expectations import over, step_model, took, watched
 from teller_core.judge.front import front_levels
 from teller_core.judge.learned import costs_of, step_costs_of
-from teller_core.judge.levels import SLOW_LEVEL, TURNAROUND, counter_level
+from teller_core.judge.levels import TURNAROUND, counter_level, slow_level
 from teller_core.judge.pooling import joined, pooled
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.questions import ask
@@ -38,7 +39,9 @@ LEAST_STEPS = 50
 SICK = 0.1
 """Of the requests of a capture in which all is well no more have a cause."""
 MOST_JUDGED = 2_000
-"""Requests of a capture of which it is asked what rules claim: more would say the same."""
+"""Requests of a capture of which it is asked what rules claim from end to end: more would say the same."""
+MOST_OTHERWISE = 500
+"""And by each other metric: what one in a hundred loses is five of them, and learning does not take four times as long."""
 MOSTLY = 0.9
 """Of the requests of which all is well so many are not called slow: no more than that need be well."""
 RARE = 0.99
@@ -96,13 +99,14 @@ def levels_of(case: Case) -> dict[str, float]:
 
 
 class Claimed(NamedTuple):
-    """Of the requests that were ``asked`` about: by cause the shares of their time that it is claimed to have cost them; and how
-    many times what is predicted each took, where that is known.
+    """Of the requests that were ``asked`` about by a ``metric``: by cause the shares of its time that it is claimed to have cost
+    them; and how many times what is predicted each took, where that is known.
     """
 
     shares: Mapping[str, Sequence[float]]
     asked: int
     ratios: Sequence[float] = ()
+    metric: Metric = "e2e"
 
 
 class Fold(NamedTuple):
@@ -139,46 +143,63 @@ def _half(capture: Capture, whole: Learned, requests: Mask, steps: Mask) -> Lear
     )
 
 
-def claims_on(case: Case, wanted: Mask | None = None) -> Claimed:
-    """What rules claim of the requests of a capture, or of those ``wanted``, bool each."""
+def claims_on(case: Case, wanted: Mask | None = None, metric: Metric = "e2e") -> Claimed:
+    """What rules claim by ``metric`` of the requests of a capture, or of those ``wanted``, bool each."""
     found: dict[str, list[float]] = {}
     ratios: list[float] = []
     asked = 0
     every = np.arange(len(case.capture.requests.number)) if wanted is None else np.flatnonzero(wanted)
-    place = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_JUDGED)).astype(np.int64))
+    most = min(len(every), MOST_JUDGED if metric == "e2e" else MOST_OTHERWISE)
+    place = np.unique(np.linspace(0, len(every) - 1, most).astype(np.int64))
     for request in every[place].tolist():
-        view, answers = scene(case, request, "e2e"), ask(case, request, "e2e", None)
+        view, answers = scene(case, request, metric), ask(case, request, metric, None)
         if not view.span:
             continue
         asked += 1
         ratios += [answers.worst] if np.isfinite(answers.worst) else []
         for clue in claimed(view, answers, heard(view)):
             found.setdefault(clue.cause, []).append(clue.ns / view.span)
-    return Claimed(found, asked, ratios)
+    return Claimed(found, asked, ratios, metric)
 
 
 def with_claims(learned: Learned, several: Sequence[Claimed]) -> Learned:
     """``learned`` with what is claimed of requests of which all is well, and from when on one is slow: :func:`claims_on` of each
-    capture.
+    capture, by each metric that was asked about.
     """
+    by_metric: dict[Metric, list[Claimed]] = {}
+    for each in several:
+        by_metric.setdefault(each.metric, []).append(each)
+    tables = [_claims(metric, mine) for metric, mine in by_metric.items()]
+    slow = [_slow(metric, mine) for metric, mine in by_metric.items()]
+    return replace(
+        learned,
+        levels={**learned.levels, **{name: value for level in slow for name, value in level.items()}},
+        claims=joined(tables, HealthyClaims) if tables else no_claims(),
+    )
+
+
+def _claims(metric: Metric, several: Sequence[Claimed]) -> HealthyClaims:
     asked = max(sum(each.asked for each in several), 1)
-    ratios = np.array([ratio for each in several for ratio in each.ratios])
-    slow = {SLOW_LEVEL: float(np.quantile(ratios, MOSTLY, method="higher"))} if len(ratios) >= LEAST_REQUESTS else {}
     shares: dict[str, list[float]] = {}
     for found in several:
         for key, each in found.shares.items():
             shares.setdefault(key, []).extend(each)
     names = sorted(shares)
     costs = [np.append(np.array(shares[key]), np.zeros(asked - len(shares[key]))) for key in names]
-    return replace(
-        learned,
-        levels={**learned.levels, **slow},
-        claims=HealthyClaims(
-            names,
-            np.array([len(shares[key]) / asked for key in names], np.float64),
-            np.array([np.quantile(each, RARE, method="higher") for each in costs], np.float64),
-        ),
+    return HealthyClaims(
+        [metric] * len(names),
+        names,
+        np.array([len(shares[key]) / asked for key in names], np.float64),
+        np.array([np.quantile(each, RARE, method="higher") for each in costs], np.float64),
     )
+
+
+def _slow(metric: Metric, several: Sequence[Claimed]) -> dict[str, float]:
+    """The level from which on a request is slow, by name; empty where too few tell."""
+    ratios = np.array([ratio for each in several for ratio in each.ratios])
+    if len(ratios) < LEAST_REQUESTS:
+        return {}
+    return {slow_level(metric): float(np.quantile(ratios, MOSTLY, method="higher"))}
 
 
 def _step_costs(captures: Sequence[Capture]) -> StepCosts | None:

@@ -6,7 +6,8 @@
 - ``front WAY``: ns that a zone outside the engine takes of most requests
 - ``prompt``: tokens of the median prompt, at which ``front in`` holds
 - ``cached``, ``cached share``: tokens of the median prompt that the prefix cache holds, and the share of it
-- ``slow``: how many times what its work or its load predicts 9 in 10 requests take at most of which all is well
+- ``slow``: how many times what its work or its load predicts 9 in 10 requests take at most of which all is well, from end to end;
+  ``slow METRIC``: the same by another metric
 """
 
 from teller_core.data.assessment import Assessment
@@ -15,7 +16,6 @@ WANDERS = 1.5
 """Times as much, or as little, is the same level: from one hour to the next a service in health differs by as much."""
 TURNAROUND = "turnaround"
 PROMPT = "prompt"
-SLOW_LEVEL = "slow"
 CACHED, CACHED_SHARE = "cached", "cached share"
 
 
@@ -29,6 +29,11 @@ def near(assessment: Assessment, name: str, own: float) -> float:
     learned = level(assessment, name, own)
     low, high = sorted((learned / WANDERS, learned * WANDERS))  # between two clocks that disagree time runs backwards
     return min(max(own, low), high)
+
+
+def slow_level(metric: str) -> str:
+    """How the level is called from which on a request is slow by a metric. A promise is about the time from end to end."""
+    return "slow" if metric in ("e2e", "slo") else f"slow {metric}"
 
 
 def counter_level(name: str) -> str:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from teller_core.data.report import Metric
 from teller_core.data.table import UNKNOWN
-from teller_core.judge.levels import SLOW_LEVEL, level
+from teller_core.judge.levels import level, slow_level
 from teller_core.judge.prepare import Case
 
 SLOW = 1.25
@@ -56,7 +56,7 @@ def ask(case: Case, request: int, metric: Metric, slo_ns: int | None) -> Answers
         why["over_work"] = "too few requests of known work to say what this one should have taken"
     if load == UNKNOWN:
         why["over_load"] = "what ran beside it is not known well enough"
-    least = max(SLOW, level(case.assessment, SLOW_LEVEL, SLOW))
+    least = max(SLOW, level(case.assessment, slow_level(metric), SLOW))
     return Answers(value, work, load, _ratio(value, slo_ns), _ratio(value, work), _ratio(value, load), why, least)
 
 

@@ -45,7 +45,7 @@ def by_saving(view: Scene, clues: list[Clue], earlier: WhyReport | None) -> list
 
 def together(view: Scene, found: Sequence[tuple[Clue, Saved]], earlier: WhyReport | None) -> Together | None:
     """What the end of all causes would save of which one by itself saves something; None for fewer than two of them."""
-    if earlier is not None and earlier.together is not None and view.metric in ("e2e", "slo"):
+    if earlier is not None and earlier.together is not None and _alike(view, earlier):
         return earlier.together
     clues = [clue for clue, said in found if said.middle is not None]
     if len(clues) < 2:
@@ -66,11 +66,16 @@ def together(view: Scene, found: Sequence[tuple[Clue, Saved]], earlier: WhyRepor
 
 def _earlier(view: Scene, clue: Clue, earlier: WhyReport | None) -> Saved | None:
     """What an answer said of the same time that was made while the trees were at hand."""
-    for said in earlier.findings if earlier is not None and view.metric in ("e2e", "slo") else ():
+    for said in earlier.findings if earlier is not None and _alike(view, earlier) else ():
         if said.cause == clue.cause:
             new = Anew(said.rescheduled_ms, said.rescheduled_low_ms, said.rescheduled_high_ms, said.rescheduled_assumes)
             return Saved(said.saving_ms, said.saving_low_ms, said.saving_high_ms, said.saving_assumes, new)
     return None
+
+
+def _alike(view: Scene, earlier: WhyReport) -> bool:
+    """Whether it is of the same time, and was held against the same: what a step would take without a cause depends on both."""
+    return view.metric in ("e2e", "slo") and earlier.reference == view.case.assessment.reference
 
 
 def _saved(view: Scene, clues: Sequence[Clue], named: Sequence[Clue], retimed: StepSavings) -> Saved:

@@ -9,7 +9,7 @@ import numpy as np
 import zstandard
 
 from teller_core.data.assessment import Baselines
-from teller_core.data.learned import FORMAT, Costs, HealthyClaims, Learned, StepCosts, called
+from teller_core.data.learned import FORMAT, READABLE, Costs, HealthyClaims, Learned, StepCosts, called
 from teller_core.data.table import columns
 from teller_core.errors import StoreError, UnknownName
 from teller_core.store.chunks import LEVEL, unpacked
@@ -66,7 +66,7 @@ def read(con: sqlite3.Connection, name: str) -> Learned:
     row = con.execute("SELECT format, body FROM learned WHERE name = ?", (bound(name),)).fetchone()
     if row is None:
         raise UnknownName("the baseline", "none has this name", "List them with `learn` --list")
-    if row[0] != FORMAT:
+    if row[0] not in READABLE:
         raise StoreError(f"the baseline {name}", "another version of TELLER learned it", "Learn it again, with `learn`")
     try:
         made = _read(json.loads(unpacked(row[1], _LARGEST, zstandard.ZstdDecompressor())))
@@ -143,6 +143,7 @@ def _read(body: Mapping[str, Any]) -> Learned:
         levels=_floats(body["levels"]),
         operators=Baselines(**operators),
         claims=HealthyClaims(
+            _texts(claims.get("metric", ["e2e"] * len(claims["cause"]))),  # format 1 was of no other metric
             _texts(claims["cause"]),
             np.array(claims["rate"], float),
             np.array(claims["share"], float),

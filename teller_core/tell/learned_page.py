@@ -36,5 +36,6 @@ def _one(one: LearnedReport, style: Style) -> list[str]:
         )
     for claim in one.claims[:MOST_CLAIMS]:
         asked = f"; told only where it costs more than {claim.costs:.1%} of the time" if claim.costs else ""
-        lines += wrap(f"{claim.cause}: claimed of {claim.rate:.1%} of healthy requests{asked}", style, "  - ")
+        by = "" if claim.metric == "e2e" else f" by {claim.metric}"
+        lines += wrap(f"{claim.cause}: claimed{by} of {claim.rate:.1%} of healthy requests{asked}", style, "  - ")
     return lines

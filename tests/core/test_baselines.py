@@ -7,27 +7,112 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zstandard
 
-from teller_core.answers import list_captures, slow, why
+from teller_core import sheets
+from teller_core.answers import compare, explain_operator, list_captures, slow, why
 from teller_core.baselines import stored_service, usual_for
+from teller_core.data.assessment import Assessment
+from teller_core.data.capture import Capture
 from teller_core.data.learned import called
 from teller_core.data.service import service_of, told, unlike, vouched
+from teller_core.data.table import columns
+from teller_core.data.trace import Layer
 from teller_core.errors import InputError, StoreError
+from teller_core.judge.assess import assess
 from teller_core.learning import forget, learn, learned
+from teller_core.sheets import held
 from teller_core.store import learned as rows_of_learned
 from teller_core.store.store import Store
 from teller_core.tell.layout import Style
 from teller_core.tell.text import page
+from tests.core.judge.service import Rows
 from tests.core.judge.test_learning import ASKS, recorded, taught
 from tests.core.test_learning import CALLED, SLOW, keep, only
+
+MS = 1_000_000
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Generator[Store]:
     with Store.open(tmp_path / "t.db") as opened:
         yield opened
+
+
+def profiled(capture: Capture, more: float = 0.0) -> Capture:
+    """``capture`` with two operators in every step, of which the second takes ``more`` ms than it does in health."""
+    tree, first, last = Rows(), [], []
+    for begin, stop in zip(capture.work.start.tolist(), capture.work.stop.tolist(), strict=True):
+        first.append(tree.open("execute_model", Layer.ENGINE, begin))
+        tree.leaf("aten::mm", Layer.OPERATOR, begin + MS // 10, 2 * MS)
+        tree.leaf("aten::silu", Layer.OPERATOR, begin + 2 * MS + MS // 5, int((1.5 + more) * MS))
+        tree.close(stop)
+        last.append(len(tree.start))
+    work = replace(capture.work, row=np.array(first, np.int32), row_stop=np.array(last, np.int32))
+    return replace(capture, work=work, ranks=[replace(capture.ranks[0], tree=tree.tree())])
+
+
+def sick_and_healthy() -> tuple[Capture, Capture]:
+    """The same service twice, once with an operator that takes four times as long in all steps."""
+    return profiled(recorded(SLOW), SLOW.extra), profiled(recorded())
+
+
+def same(one: Assessment, other: Assessment) -> bool:
+    """Whether the operators of both are held against the same."""
+    return plain(one.candidates) == plain(other.candidates) and plain(one.baselines) == plain(other.baselines)
+
+
+def plain(table: Any) -> str:
+    return repr({name: np.asarray(column).tolist() for name, column in columns(table).items()})
+
+
+def test_operators_are_held_against_what_the_rest_of_an_answer_is(store: Store) -> None:
+    sick, healthy = sick_and_healthy()
+    before = keep(store, "0b", sick)
+    keep(store, "0a", healthy)
+    learn(store, ["0a"], healthy=True)
+    after = keep(store, "0c", sick)
+    usual = store.learned(CALLED)
+    own, against = assess(sick), assess(sick, usual)
+    assert "aten::silu" in against.candidates.name and not same(own, against)
+    for identity in (before, after):
+        assert same(held(store, store.capture(identity), usual), against)
+        assert same(held(store, store.capture(identity), None), own)
+        assert not any(line.startswith("operators:") for line in why(store, "30", capture=identity).not_seen)
+    learn(store, ["0a", "0c"], name=CALLED, healthy=True)
+    other = store.learned(CALLED)
+    assert same(held(store, store.capture(after), other), assess(sick, other))
+
+
+def test_operators_that_cannot_be_held_against_the_same_are_left_out_and_it_is_said(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sick, healthy = sick_and_healthy()
+    keep(store, "0a", healthy)
+    learn(store, ["0a"], healthy=True)
+    after = keep(store, "0c", sick)
+    usual = store.learned(CALLED).called
+    forget(store, CALLED)
+    monkeypatch.setattr(sheets, "MOST_HELD", 1)
+    numbers = held(store, store.capture(after), None)
+    assert not numbers.candidates.name and not numbers.baselines.name and numbers.reference == ""
+    said = why(store, "30", capture=after)
+    assert said.reference == ""
+    assert [line for line in said.not_seen if line.startswith(f"operators: they were held against {usual} at import")]
+    assert "held against at import" in explain_operator(store, "aten::silu", capture=after).note
+
+
+def test_what_a_capture_does_is_told_by_itself_whatever_it_was_held_against(store: Store) -> None:
+    sick, healthy = sick_and_healthy()
+    keep(store, "0a", healthy)
+    learn(store, ["0a"], healthy=True)
+    keep(store, "0c", sick)
+    slower = explain_operator(store, "aten::silu", capture="0c").places[0]
+    usual = explain_operator(store, "aten::silu", capture="0a").places[0]
+    assert slower.median_ms > usual.median_ms + 5
+    assert any("aten::silu" in one.what for one in compare(store, "0a", "0c").differences)
 
 
 def test_a_list_says_what_its_verdicts_were_held_against_and_what_stands_now(store: Store) -> None:
@@ -181,6 +266,21 @@ def test_numbers_that_are_none_are_refused_with_what_to_do(store: Store, part: s
     learn(store, ["0a"])
     spoil(store, "body", packed({**body_of(store), part: WRONG[part]}))
     check_refused(store, whole=False)
+
+
+def test_what_was_learned_before_metrics_were_told_apart_is_read_as_of_the_time_from_end_to_end(store: Store) -> None:
+    keep(store, "0a", recorded())
+    learn(store, ["0a"])
+    body = body_of(store)
+    body["claims"] = {"cause": ["host.gc_pause"], "rate": [0.5], "share": [0.25]}
+    spoil(store, "body", packed(body))
+    spoil(store, "format", 1)
+    found = store.learned(CALLED)
+    assert found.claims.of("host.gc_pause", "e2e") == (0.5, 0.25) and found.claims.of("host.gc_pause", "ttft") == (
+        0.0,
+        0.0,
+    )
+    assert why(store, "30").reference == found.called and not only(store).stale
 
 
 def test_a_store_that_may_only_be_read_has_the_same_answers(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from teller_core.data.assessment import Assessment, Baselines
 from teller_core.data.capture import Capture
 from teller_core.data.learned import HealthyClaims, Learned
-from teller_core.data.report import WhyReport
+from teller_core.data.report import Metric, WhyReport
 from teller_core.data.steps import Lines
 from teller_core.data.table import take
 from teller_core.judge.assess import assess
 from teller_core.judge.baseline import learn
 from teller_core.judge.classes import classify
-from teller_core.judge.diagnose import diagnose_all
+from teller_core.judge.diagnose import diagnose, diagnose_all
 from teller_core.judge.learned import held_against
 from teller_core.judge.learning import Claimed, Healthy, claims_on, folds, learned_from, levels_of, with_claims
 from teller_core.judge.levels import WANDERS, near
@@ -125,7 +125,7 @@ def test_without_trees_numbers_are_held_against_the_same(learned: Learned) -> No
 
 @pytest.mark.parametrize(("share", "claimed"), [(0.9, False), (0.0, True)])
 def test_a_cause_must_cost_more_than_it_costs_healthy_requests(learned: Learned, share: float, claimed: bool) -> None:
-    claims = HealthyClaims(["host.gc_pause"], np.array([0.25]), np.array([share]))
+    claims = HealthyClaims(["e2e"], ["host.gc_pause"], np.array([0.25]), np.array([share]))
     capture = recorded(Trouble("gc", 400, 2000, 80, 5))
     before = answers(capture, assess(capture, learned))
     after = answers(capture, assess(capture, replace(learned, claims=claims)))
@@ -140,9 +140,9 @@ def test_a_cause_must_cost_more_than_it_costs_healthy_requests(learned: Learned,
 
 def test_what_healthy_requests_lose_now_and_then_is_learned_with_how_many_lose_it() -> None:
     found = taught(recorded(Trouble("gc", 400, 2000, 80, 5)))
-    rate, share = found.claims.of("host.gc_pause")
+    rate, share = found.claims.of("host.gc_pause", "e2e")
     assert 0.1 < rate < 0.6 and 0.05 < share < 1
-    assert found.claims.of("host.io_stall") == (0.0, 0.0)
+    assert found.claims.of("host.io_stall", "e2e") == (0.0, 0.0)
     capture = recorded(Trouble("gc", 400, 2000, 80, 5), asks=ASKS[:50])
     named = [finding.cause for report in answers(capture, assess(capture, found)) for finding in report.findings]
     assert named.count("host.gc_pause") <= 2
@@ -170,7 +170,7 @@ def test_no_request_is_held_against_what_it_taught_itself() -> None:
 def test_the_cost_that_is_asked_is_that_of_99_in_100_requests(shares: list[float], others: int) -> None:
     bare = _EMPTY
     claims = with_claims(bare, [Claimed({"host.gc_pause": shares} if shares else {}, len(shares) + others)]).claims
-    rate, share = claims.of("host.gc_pause")
+    rate, share = claims.of("host.gc_pause", "e2e")
     asked = len(shares) + others
     assert rate == pytest.approx(len(shares) / asked)
     above = sum(each > share for each in shares)
@@ -185,6 +185,40 @@ def test_who_is_slow_is_told_by_how_much_longer_healthy_requests_take() -> None:
     capture = recorded()
     asked = [ask(prepare(capture, assess(capture, each)), 3, "e2e", None).least for each in (None, told)]
     assert asked == [1.25, 1.6]
+
+
+def test_what_is_learned_by_one_metric_is_said_of_no_other() -> None:
+    by_e2e = Claimed({"host.gc_pause": [0.9] * 20}, 40, [1.6] * 40)
+    by_ttft = Claimed({"host.io_stall": [0.1] * 20}, 40, [2.5] * 40, "ttft")
+    told = with_claims(_EMPTY, [by_e2e, by_ttft])
+    assert told.claims.of("host.gc_pause", "e2e") == told.claims.of("host.gc_pause", "slo") == (0.5, 0.9)
+    assert told.claims.of("host.io_stall", "ttft") == (0.5, 0.1)
+    assert told.claims.of("host.gc_pause", "ttft") == told.claims.of("host.io_stall", "e2e") == (0.0, 0.0)
+    capture = recorded()
+    case = prepare(capture, assess(capture, told))
+    assert [ask(case, 3, metric, None).least for metric in ("e2e", "slo", "ttft", "tpot")] == [1.6, 1.6, 2.5, 1.25]
+
+
+@pytest.mark.parametrize("metric", ["ttft", "tpot", "itl_max"])
+def test_what_rules_claim_is_asked_by_every_metric(metric: Metric) -> None:
+    capture = recorded(Trouble("gc", 400, 2000, 80, 5))
+    found = claims_on(prepare(capture, assess(capture)), metric=metric)
+    assert found.metric == metric and found.asked == 60
+    mine = with_claims(_EMPTY, [found]).claims
+    assert set(mine.metric) == {metric} and mine.of("host.gc_pause", metric)[0] > 0
+
+
+def test_what_an_answer_that_was_held_against_something_else_says_of_savings_is_not_said_again(
+    learned: Learned,
+) -> None:
+    capture = recorded(Trouble("gc", 400, 2000, 80, 5))
+    numbers = assess(capture, learned)
+    at, said = next((at, each) for at, each in enumerate(answers(capture, numbers)) if each.findings)
+    odd = [finding.model_copy(update={"saving_ms": 123456.0}) for finding in said.findings]
+    for reference, kept in ((said.reference, True), ("", False), ("the baseline monday of 1999-01-01 00:00:00", False)):
+        earlier = said.model_copy(update={"findings": odd, "reference": reference})
+        again = diagnose(capture, numbers, at, earlier=earlier)
+        assert (again.findings[0].saving_ms == 123456.0) is kept
 
 
 def test_a_level_that_nobody_learned_is_the_captures_own(learned: Learned) -> None:
