@@ -1,11 +1,9 @@
 """What a finding saves, and the facts that it stands on, each on one line: for every page that shows one."""
 
 from teller_core.data.report_findings import EvidenceItem, Finding, Together
-from teller_core.tell.layout import LONGEST_NAME, milliseconds, plain
+from teller_core.tell.layout import LONGEST_NAME, milliseconds, plain, singular
 
 SCOPES = {"capture": "whole capture"}
-UNIT_OF_TIME = 3
-"""Characters, with the space before it, of units that have no plural: ms, us, s."""
 
 
 def rescheduled(finding: Finding | Together) -> str:
@@ -28,8 +26,10 @@ def saving(finding: Finding | Together) -> str:
 
 def amount(value: float, unit: str | None) -> str:
     """So much of a unit: of one thing, or of several."""
-    named = f" {unit}" if unit else ""
-    return f"{value:,.6g}{named.removesuffix('s') if value == 1 and len(named) > UNIT_OF_TIME else named}"
+    shown = f"{value:,.6g}"
+    if not unit:
+        return shown
+    return f"{shown} {singular(unit) if shown == '1' else unit}"
 
 
 def evidence(item: EvidenceItem) -> str:

@@ -11,6 +11,11 @@ from teller_core.tell.visible import visible
 LONGEST_NAME = 60
 NARROWEST = 8
 """Characters that a column of words keeps."""
+SHORTEST_PLURAL = 4
+"""Letters: no shorter word that stands behind a number is a plural."""
+HISSING = re.compile(r"(ss|sh|ch|x)$")
+HISSED = re.compile(r"(ss|sh|ch|x)es$")
+"""Nouns whose plural ends in -es, and their plurals."""
 NUMBER = re.compile(r"-?[\d,]+(\.\d+)?")
 
 
@@ -48,9 +53,16 @@ def without_middle(text: str, longest: int = 300) -> str:
     return shown if len(shown) <= longest else f"{shown[: ends - ends // 2]}...{shown[len(shown) - ends // 2 :]}"
 
 
+def singular(things: str) -> str:
+    """One of ``things``, where that is a word in the plural; units of time (ms, a s, us) and signs have none."""
+    if len(things.rpartition(" ")[2]) < SHORTEST_PLURAL:
+        return things
+    return things[:-2] if HISSED.search(things) else things.removesuffix("s")
+
+
 def many(count: int, thing: str) -> str:
     """``count`` of a thing, in words."""
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}{'es' if HISSING.search(thing) else 's'}"
 
 
 def milliseconds(value: float | None) -> str:
