@@ -20,24 +20,27 @@ def tree(report: SliceReport | None, why_none: str) -> str:
     seen = f"{report.events:,} spans, {report.cut:,} of them left out. " if report.events else ""
     hint = f"{seen}Times are lengths; a line with a triangle unfolds."
     note = tag("p", said(report.note), "dim") if report.note else ""
-    return section(title, tag("div", _below(report.lines, 0, 0)[0], "tree") + note, hint)
+    return section(title, tag("div", _folded(report.lines), "tree") + note, hint)
 
 
-def _below(lines: Sequence[SliceLine], at: int, level: int) -> tuple[str, int]:
-    """The lines from ``at`` on that stand on one level, with all that is below them, and the line behind them."""
-    depth = lines[at].depth
+def _folded(lines: Sequence[SliceLine]) -> str:
+    """Every line, below the last one before it of a smaller depth: a line whose own caller was left out stands below the nearest
+    one that was not, and on the page itself where there is none.
+    """
     parts: list[str] = []
-    while at < len(lines) and lines[at].depth >= depth:
-        line = _line(lines[at])
-        following = at + 1
-        if following < len(lines) and lines[following].depth > depth:
-            inside, following = _below(lines, following, level + 1)
-            is_open = " open" if level < OPEN else ""
-            parts.append(f"<details{is_open}><summary>{line}</summary>{inside}</details>")
+    above: list[int] = []
+    """Depths of the lines that this one stands below."""
+    for line, following in zip(lines, (*lines[1:], None), strict=True):
+        while above and above[-1] >= line.depth:
+            above.pop()
+            parts.append("</details>")
+        if following is not None and following.depth > line.depth:
+            is_open = " open" if len(above) < OPEN else ""
+            parts.append(f"<details{is_open}><summary>{_line(line)}</summary>")
+            above.append(line.depth)
         else:
-            parts.append(tag("div", line, "leaf"))
-        at = following
-    return "".join(parts), at
+            parts.append(tag("div", _line(line), "leaf"))
+    return "".join(parts) + "</details>" * len(above)
 
 
 def _line(line: SliceLine) -> str:
