@@ -38,6 +38,15 @@ class Rank:
     problems: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
+def processes(ranks: Sequence[Rank]) -> Int32:
+    """int32 a rank: the first position of a recording of the same process. Two recorders of one process are no two ranks; and
+    where nobody knows the pid, which is 0 then, each recording is a process of its own.
+    """
+    first: dict[tuple[str, int], int] = {}
+    found = [first.setdefault((rank.host, rank.pid), at) if rank.pid > 0 else at for at, rank in enumerate(ranks)]
+    return np.array(found, np.int32)
+
+
 class Joined(NamedTuple):
     """How much of what one recording says was found again in another one of the same process.
 
