@@ -93,11 +93,14 @@ def _blamed(answer: WhyReport) -> int | None:
 def _request(
     tables: Capture, at: int, findings: Sequence[Finding], expected: StepExpectations, side: str
 ) -> TimelinePanel | None:
-    lanes, begin, length = request_lanes(tables, at, findings, expected.took)
-    if length == UNKNOWN:
+    drawn = request_lanes(tables, at, findings, expected.took)
+    if drawn.length == UNKNOWN:
         return None
     name = f"Request {at + 1}"
-    return _panel(lanes, begin, length, shows="request", side=side, request=at + 1, step=None, title=name)
+    panel = _panel(
+        drawn.lanes, drawn.begin, drawn.length, shows="request", side=side, request=at + 1, step=None, title=name
+    )
+    return panel.model_copy(update={"note": drawn.left_out})
 
 
 def _steps(
@@ -142,7 +145,7 @@ def _step(
     drawn = step_lanes(step, only, spans, pauses=tables.pauses, ranks=tables.ranks, findings=findings)
     if drawn.length == UNKNOWN:
         return None
-    said = [note, f"{unread:,} spans were too many to draw" if unread else ""]
+    said = [note, f"{unread:,} spans were too many to draw" if unread else "", drawn.note]
     panel = _panel(
         drawn.lanes, drawn.begin, drawn.length, shows="step", side=side, request=None, step=step, title=f"Step {step}"
     )

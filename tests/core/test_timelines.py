@@ -15,6 +15,7 @@ from teller_core.ingest.kineto.reader import read
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
 from teller_core.tell.report.page import report_page
+from teller_core.tell.timeline.request import RequestRows
 
 CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 
@@ -81,7 +82,7 @@ def test_a_step_of_too_many_spans_is_drawn_without_them_and_that_is_said_once(
 
 
 def test_that_a_request_is_not_drawn_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "request_lanes", lambda *_: ([], UNKNOWN, UNKNOWN))
+    monkeypatch.setattr(timelines, "request_lanes", lambda *_: RequestRows([], UNKNOWN, UNKNOWN, ""))
     for one in drawn(store):
         assert f"when request {one.request} began or ended is not known" in one.note
         assert not any(panel.shows == "request" for panel in one.panels)

@@ -6,13 +6,24 @@ Pillow brings its own font, so that a machine without fonts draws words too.
 from collections.abc import Sequence
 from importlib import import_module
 from io import BytesIO
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from teller_core.data.report_timeline import TimelinePanel, TimelineReport, TimelineRow
 from teller_core.errors import MissingExtra
-from teller_core.tell.layout import milliseconds
+from teller_core.tell.layout import many, milliseconds
 from teller_core.tell.report.colors import COLORS, OF_KIND, WORDS, Color
-from teller_core.tell.report.picture import HEADED, HEIGHT, HEIGHTS, LEAST, ROOM_FOR_WORDS, SIDES, ticks
+from teller_core.tell.report.picture import (
+    HEADED,
+    HEIGHT,
+    HEIGHTS,
+    LEAST,
+    ROOM_FOR_WORDS,
+    SIDES,
+    below,
+    below_all,
+    ticks,
+)
 from teller_core.tell.visible import visible
 
 WIDTH, LABELS, MARGIN = 1400, 210, 24
@@ -22,6 +33,10 @@ ROWS = 26
 """Rows of a panel that are drawn; how many more there are is said."""
 LONGEST_LABEL = 32
 """Characters of a label."""
+LINE = 18
+"""Pixels of a line of words."""
+LONGEST_LINE = 175
+"""Characters of one: as many as fit beside the labels."""
 
 
 class _Pen(NamedTuple):
@@ -49,7 +64,8 @@ def drawn(report: TimelineReport, headline: str, *, dark: bool = False) -> bytes
     except ImportError:
         raise MissingExtra("The picture", "Pillow is not installed", "Install teller-mcp[pictures]") from None
 
-    height = 2 * MARGIN + 46 + sum(map(_height, report.panels)) + (0 if report.panels else 30)
+    last = [line for text in below_all(report) for line in _lines(text)] if report.panels else []
+    height = 2 * MARGIN + 46 + sum(map(_height, report.panels)) + (LINE * len(last) if report.panels else 30)
     image: Any = image_of.new("RGB", (WIDTH, height), COLORS["paper"][dark])
     pen = _Pen(draw_of.Draw(image), font_of.load_default(12), font_of.load_default(20), dark)
     pen.words((MARGIN, MARGIN + 12), _cut(headline, 110), "ink", large=True)
@@ -60,6 +76,7 @@ def drawn(report: TimelineReport, headline: str, *, dark: bool = False) -> bytes
     for panel in report.panels:
         _panel(pen, panel, longest[panel.shows], top)
         top += _height(panel)
+    _say(pen, last, MARGIN, top)
     if not report.panels:
         pen.words((MARGIN, top + 10), _cut(report.note or report.beside_why, 160), "dim")
     out = BytesIO()
@@ -80,8 +97,22 @@ def _heads(rows: Sequence[TimelineRow], at: int) -> bool:
 def _height(panel: TimelinePanel) -> int:
     rows = _shown(panel)
     heads = sum(18 * _heads(rows, at) for at in range(len(rows)))
-    more = 18 if len(panel.rows) > ROWS else 0
-    return 24 + 18 + heads + more + sum(HEIGHTS.get(row.layer, HEIGHT) + GAP for row in rows) + 18
+    return 24 + 18 + heads + sum(HEIGHTS.get(row.layer, HEIGHT) + GAP for row in rows) + LINE * len(_under(panel)) + 18
+
+
+def _under(panel: TimelinePanel) -> list[str]:
+    """What stands below a panel, the same as on a page, and how many rows are left out here."""
+    more = [f"and {many(len(panel.rows) - ROWS, 'more row')}"] if len(panel.rows) > ROWS else []
+    return [*more, *_lines(below(panel))]
+
+
+def _lines(text: str) -> list[str]:
+    return wrap(visible(text), LONGEST_LINE)
+
+
+def _say(pen: _Pen, lines: Sequence[str], left: int, top: int) -> None:
+    for at, line in enumerate(lines):
+        pen.words((left, top + LINE * at + LINE / 2), line, "dim")
 
 
 def _panel(pen: _Pen, panel: TimelinePanel, longest: float, top: int) -> None:
@@ -102,8 +133,7 @@ def _panel(pen: _Pen, panel: TimelinePanel, longest: float, top: int) -> None:
         pen.words((MARGIN + LABELS - 10, top + height / 2), _cut(label, LONGEST_LABEL), "dim", anchor="rm")
         _row(pen, row, (panel.length_ms, longest), top, height)
         top += height + GAP
-    if len(panel.rows) > ROWS:
-        pen.words((MARGIN + LABELS, top + 9), f"and {len(panel.rows) - ROWS} more rows", "dim")
+    _say(pen, _under(panel), MARGIN + LABELS, top)
 
 
 def _x(ms: float, longest: float) -> float:

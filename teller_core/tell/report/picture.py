@@ -54,11 +54,27 @@ def picture(report: TimelineReport) -> str:
         return section("What happened when", tag("p", said(report.note or report.beside_why), "dim"))
     longest = {shows: _longest(report, shows) for shows in ("request", "step")}
     drawn = "".join(_panel(panel, longest[panel.shows]) for panel in report.panels)
-    notes = tag("p", said(f"Beside it: {report.beside_why}."), "dim") + (
-        tag("p", said(f"{capital(report.note)}."), "dim") if report.note else ""
-    )
+    notes = "".join(tag("p", said(line), "dim") for line in below_all(report))
     hint = "Time runs to the right, on one scale for what stands one below the other. Point at a mark to read it."
     return section("What happened when", _legend(report) + drawn + notes, hint)
+
+
+def below_all(report: TimelineReport) -> list[str]:
+    """The sentences that stand below all panels."""
+    return [f"Beside it: {report.beside_why}.", *([f"{capital(report.note)}."] if report.note else [])]
+
+
+def below(panel: TimelinePanel) -> str:
+    """The sentence that stands below a panel: its note, and what of it is not drawn, or not alone; empty where all is."""
+    small = [
+        panel.note,
+        f"{panel.merged:,} things are too short to be drawn alone: several share a mark" if panel.merged else "",
+        f"{panel.left_out:,} spans have no row: they lie too deep, or on a thread or a rank that is not drawn"
+        if panel.left_out
+        else "",
+    ]
+    note = "; ".join(filter(None, small))
+    return f"{capital(note)}." if note else ""
 
 
 def _longest(report: TimelineReport, shows: str) -> float:
@@ -78,16 +94,9 @@ def _key(kind: Kind, words: str) -> str:
 def _panel(panel: TimelinePanel, longest: float) -> str:
     title = f"{panel.title}, {SIDES[panel.shows, panel.side]}: {milliseconds(panel.length_ms)}"
     rows = "".join(_rows(panel, longest))
-    small = [
-        panel.note,
-        f"{panel.merged:,} things are too short to be drawn alone: several share a mark" if panel.merged else "",
-        f"{panel.left_out:,} spans have no row: they lie too deep, or on a thread or a rank that is not drawn"
-        if panel.left_out
-        else "",
-    ]
-    note = "; ".join(filter(None, small))
-    below = tag("p", said(f"{capital(note)}."), "dim") if note else ""
-    return tag("figure", tag("figcaption", said(title)) + tag("div", rows, "rows") + below, panel.side)
+    note = below(panel)
+    under = tag("p", said(note), "dim") if note else ""
+    return tag("figure", tag("figcaption", said(title)) + tag("div", rows, "rows") + under, panel.side)
 
 
 def _rows(panel: TimelinePanel, longest: float) -> Iterator[str]:

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.capture import Capture
+from teller_core.data.capture import Capture, processes
 from teller_core.data.report_findings import Finding
 from teller_core.data.report_timeline import Kind
 from teller_core.data.said import PHASES
-from teller_core.data.steps import Steps
+from teller_core.data.steps import Steps, StepWork
 from teller_core.data.table import UNKNOWN, Int64, Mask
-from teller_core.tell.layout import milliseconds, plain
-from teller_core.tell.timeline.marks import Lane, Thing, lane
+from teller_core.tell.layout import many, milliseconds, plain
+from teller_core.tell.timeline.marks import Lane, Thing, Told, lane, long_lane, not_drawn
 from teller_core.tell.timeline.still import pause_lanes, paused
 
 TIMES: Sequence[tuple[str, str, Kind]] = (
@@ -61,13 +61,20 @@ QUIET = frozenset({"", "INFO", "DEBUG", "TRACE"})
 """Levels of which a line is drawn only where it speaks of the request."""
 
 
-def request_lanes(capture: Capture, at: int, findings: Sequence[Finding], took: Int64) -> tuple[list[Lane], int, int]:
-    """The rows of the request at position ``at`` with its beginning and its length in ns, UNKNOWN where nobody timed it.
-    ``took`` int64 ns a step as in StepExpectations.
-    """
+class RequestRows(NamedTuple):
+    """The rows of a request, its beginning and its length in ns (UNKNOWN where nobody timed it), and in words what has no row."""
+
+    lanes: list[Lane]
+    begin: int
+    length: int
+    left_out: str
+
+
+def request_lanes(capture: Capture, at: int, findings: Sequence[Finding], took: Int64) -> RequestRows:
+    """The rows of the request at position ``at``. ``took`` int64 ns a step as in StepExpectations."""
     begin, end = int(capture.requests.begin()[at]), int(capture.requests.end()[at])
     if UNKNOWN in (begin, end) or end <= begin:
-        return [], UNKNOWN, UNKNOWN
+        return RequestRows([], UNKNOWN, UNKNOWN, "")
     mine = np.unique(capture.participation.step[capture.participation.request == at]).astype(np.int64)
     low, high = extents(capture.steps, took)
     inside = np.flatnonzero((low != UNKNOWN) & (low < end) & (high > begin)).astype(np.int64)
@@ -76,17 +83,26 @@ def request_lanes(capture: Capture, at: int, findings: Sequence[Finding], took: 
     texts = _Texts(capture.steps, low, high)
     stages, pauses = list(_stages(capture, at)), list(paused(capture.pauses, begin, end))
     known = _Drawn({step: texts.of(step) for step in inside.tolist()}, stages, [one[1:] for one in pauses])
+    things, numbers, unmarked = _found(findings, known)
+    still, pauses_left = pause_lanes(pauses)
+    ranks, ranks_left = _ranks(capture, mine)
+    log, lines_left = _log(capture, at, mine, findings, (begin, end))
     lanes = [
-        lane("what was found", "found", "", *_found(findings, known)),
+        lane("what was found", "found", "", things, numbers),
         lane("request", "request", "its times", stages),
         lane("request", "request", "its tokens", list(_tokens(capture, at))),
         *_steps(texts, mine, "steps with it"),
         lane("engine", "engine", "for others only", [_for_others(known.steps[step]) for step in others.tolist()]),
-        *pause_lanes(pauses),
-        *_ranks(capture, mine),
-        _log(capture, at, mine, findings),
+        *still,
+        *ranks,
+        log,
     ]
-    return [_within(one, begin, end) for one in lanes if len(one.start)], begin, end - begin
+    left_out = [
+        not_drawn((ranks_left, "rank"), (pauses_left, "pause"), (lines_left, "log line")),
+        f"not marked as blamed: {many(unmarked, 'pause')}" if unmarked else "",
+    ]
+    drawn = [_within(one, begin, end) for one in lanes if len(one.start)]
+    return RequestRows(drawn, begin, end - begin, "; ".join(filter(None, left_out)))
 
 
 def extents(steps: Steps, took: Int64) -> tuple[Int64, Int64]:
@@ -132,22 +148,26 @@ def _for_others(thing: Thing) -> Thing:
     return thing[0], thing[1], "others_step", thing[3]
 
 
-def _found(findings: Sequence[Finding], rows: _Drawn) -> tuple[list[Thing], list[int]]:
-    """What findings blame: their step, else the pauses or the phase that they are about."""
+def _found(findings: Sequence[Finding], rows: _Drawn) -> tuple[list[Thing], list[int], int]:
+    """What findings blame, and the number of each: their step, else the pauses or the phase that they are about; and how many
+    pauses they blame that are not marked.
+    """
     things: list[Thing] = []
     numbers: list[int] = []
+    unmarked = 0
     for number, finding in enumerate(findings, 1):
         step = finding.step
         if step is not None and step in rows.steps:
             blamed = [rows.steps[step]]
         else:
             kinds = PAUSES_OF.get(finding.cause, ())
-            blamed = sorted((one for kind, one in rows.pauses if kind in kinds), key=lambda one: -one[1])[:MARKED]
-            blamed = blamed or [one for one in rows.stages if one[2] == PHASE_OF.get(finding.cause)]
+            longest = sorted((one for kind, one in rows.pauses if kind in kinds), key=lambda one: -one[1])
+            unmarked += len(longest[MARKED:])
+            blamed = longest[:MARKED] or [one for one in rows.stages if one[2] == PHASE_OF.get(finding.cause)]
         for low, lasted, _, _ in blamed:
             things.append((low, lasted, "found", f"{number}. {finding.title}"))
             numbers.append(number)
-    return things, numbers
+    return things, numbers, unmarked
 
 
 def _stages(capture: Capture, at: int) -> Iterator[Thing]:
@@ -184,31 +204,38 @@ def _steps(texts: _Texts, mine: Int64, label: str) -> list[Lane]:
     return [lane("engine", "engine", label if k == 0 else "", row) for k, row in enumerate(rows)]
 
 
-def _ranks(capture: Capture, mine: Int64) -> Iterator[Lane]:
-    """When each of several ranks ran its steps, and waited in collectives for another. Of a process that two recorders saw, the
-    steps of the first, and the waits of both: one may tell of its operators, the other of its collectives.
+def _ranks(capture: Capture, mine: Int64) -> tuple[list[Lane], int]:
+    """When each of several ranks ran its steps, and waited in collectives for another; and how many ranks have no row. Of a
+    process that two recorders saw, the steps of the first, and the waits of both: one may tell of its operators, the other of
+    its collectives. There may be millions of waits: no words are made of them here.
     """
     work, collectives = capture.work, capture.collectives
     ours: Mask = np.isin(work.step, mine)
-    positions: list[int] = np.unique(work.rank[ours]).tolist()
-    processes: dict[tuple[str, int], list[int]] = {}
-    for at in positions:  # where nobody knows its pid, which is 0 then, each is a process of its own
-        processes.setdefault((capture.ranks[at].host, capture.ranks[at].pid or -at), []).append(at)
-    if len(processes) < 2:
-        return
+    process = processes(capture.ranks)
+    traces: dict[int, list[int]] = {}
+    for at in np.unique(work.rank[ours]).tolist():
+        traces.setdefault(int(process[at]), []).append(at)
+    if len(traces) < 2:
+        return [], 0
     met: Mask = np.isin(collectives.step, mine) & (collectives.wait > 0)
-    for traces in list(processes.values())[:RANK_ROWS]:
-        rank = traces[0]
-        rows = np.flatnonzero(ours & (work.rank == rank))
-        ran: list[Thing] = [
-            (int(work.start[i]), int(work.stop[i] - work.start[i]), "rank", f"step {int(work.step[i])}") for i in rows
-        ]
-        yield lane("ranks", "engine", f"rank {capture.ranks[rank].rank}", ran)
-        waits = np.flatnonzero(met & np.isin(collectives.rank, traces))
-        waited: list[Thing] = [
-            (int(collectives.start[i]), int(collectives.wait[i]), "wait", _waited(capture, i)) for i in waits.tolist()
-        ]
-        yield lane("ranks", "communication", "its waits", waited)
+    lanes: list[Lane] = []
+    for own in list(traces.values())[:RANK_ROWS]:
+        ran = np.flatnonzero(ours & (work.rank == own[0]))
+        waits = np.flatnonzero(met & np.isin(collectives.rank, own))
+        lanes += [_ran(work, ran, f"rank {capture.ranks[own[0]].rank}"), _waits(capture, waits)]
+    return lanes, len(list(traces)[RANK_ROWS:])
+
+
+def _ran(work: StepWork, rows: Int64, label: str) -> Lane:
+    time = work.start[rows], work.stop[rows] - work.start[rows]
+    return long_lane("ranks", "engine", label, time, kind="rank", of=lambda at: f"step {int(work.step[rows[at]])}")
+
+
+def _waits(capture: Capture, rows: Int64) -> Lane:
+    time = capture.collectives.start[rows], capture.collectives.wait[rows]
+    return long_lane(
+        "ranks", "communication", "its waits", time, kind="wait", of=lambda at: _waited(capture, int(rows[at]))
+    )
 
 
 def _waited(capture: Capture, at: int) -> str:
@@ -217,17 +244,23 @@ def _waited(capture: Capture, at: int) -> str:
     return f"waited {milliseconds(int(capture.collectives.wait[at]) / 1e6)} {whom}"
 
 
-def _log(capture: Capture, at: int, mine: Int64, findings: Sequence[Finding]) -> Lane:
-    """The lines that speak of the request, those that a finding names, and the loud ones of its steps."""
+def _log(
+    capture: Capture, at: int, mine: Int64, findings: Sequence[Finding], time: tuple[int, int]
+) -> tuple[Lane, int]:
+    """The lines that a finding names, those that speak of the request, and the loud ones of its steps, as far as they are of its
+    ``time``; and how many of them have no mark.
+    """
     lines = capture.lines
     named = [(item.log_line, k) for k, one in enumerate(findings, 1) for item in one.evidence if item.log_line]
     blamed = {row: k for place, k in reversed(named) for row in _rows_at(capture, place)}
     beside = np.flatnonzero(np.isin(lines.step, mine) & (lines.step >= 0)).tolist()
     loud = [i for i in beside if lines.level[i].upper() not in QUIET]
-    shown = list(dict.fromkeys([*blamed, *np.flatnonzero(lines.request == at).tolist(), *loud]))[:LINES]
-    shown.sort(key=lambda i: int(lines.time[i]))
+    those = np.array([*blamed, *np.flatnonzero(lines.request == at).tolist(), *loud], dtype=np.int64)
+    those = those[(lines.time[those] >= time[0]) & (lines.time[those] <= time[1])]
+    every: list[int] = list(dict.fromkeys(those.tolist()))
+    shown = sorted(every[:LINES], key=lambda i: int(lines.time[i]))
     kinds: list[Kind] = ["log"] * len(shown)
-    return Lane(
+    row = Lane(
         "log",
         "log",
         "log lines",
@@ -238,6 +271,7 @@ def _log(capture: Capture, at: int, mine: Int64, findings: Sequence[Finding]) ->
         np.array([blamed.get(i, 0) for i in shown], dtype=np.int64),
         [plain(lines.untrusted_text[i]) for i in shown],
     )
+    return row, len(every[LINES:])
 
 
 def _rows_at(capture: Capture, place: str) -> list[int]:
@@ -253,13 +287,13 @@ def _rows_at(capture: Capture, place: str) -> list[int]:
 def _within(one: Lane, begin: int, end: int) -> Lane:
     """What of the row lies between ``begin`` and ``end``, cut there."""
     stop = one.start + one.dur
-    kept: list[int] = np.flatnonzero((stop >= begin) & (one.start <= end)).tolist()
+    kept = np.flatnonzero((stop >= begin) & (one.start <= end))
     low, high = np.maximum(one.start[kept], begin), np.minimum(stop[kept], end)
     return one._replace(
         start=low,
         dur=high - low,
-        kind=[one.kind[i] for i in kept],
-        text=[one.text[i] for i in kept],
+        kind=Told(one.kind.__getitem__, kept),
+        text=Told(one.text.__getitem__, kept),
         finding=one.finding[kept],
-        said=[one.said[i] for i in kept] if one.said else [],
+        said=Told(one.said.__getitem__, kept) if one.said else (),
     )

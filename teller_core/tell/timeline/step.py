@@ -1,7 +1,7 @@
 """What one step went through, row by row: its stages, what stood still, and on every rank its spans by layer and depth."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,11 @@ from teller_core.data.report_findings import Finding
 from teller_core.data.report_timeline import Drawn, Kind
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, Int32, Int64, Mask
-from teller_core.data.trace import Layer
+from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import Tree
 from teller_core.tell.layout import milliseconds, plain
 from teller_core.tell.names import shorten
-from teller_core.tell.timeline.marks import Lane, Thing, lane
+from teller_core.tell.timeline.marks import Lane, Thing, Told, lane, not_drawn
 from teller_core.tell.timeline.still import pause_lanes, paused
 
 STAGES = (
@@ -52,12 +52,15 @@ RANKS = 8
 
 
 class StepRows(NamedTuple):
-    """The rows of a step, its beginning and its length in ns (UNKNOWN where nobody timed it) and how many spans have no row."""
+    """The rows of a step, its beginning and its length in ns (UNKNOWN where nobody timed it), how many spans have no row, and in
+    words what else has none.
+    """
 
     lanes: list[Lane]
     begin: int
     length: int
     left_out: int
+    note: str
 
 
 def step_lanes(
@@ -73,11 +76,12 @@ def step_lanes(
     spans = [mine for mine in spans if len(mine.tree)]
     begin, end = _extent(steps, spans)
     if UNKNOWN in (begin, end) or end <= begin:
-        return StepRows([], UNKNOWN, UNKNOWN, 0)
+        return StepRows([], UNKNOWN, UNKNOWN, 0, "")
     found = [_blamed(step, mine, findings) for mine in spans]
     order = sorted(range(len(spans)), key=lambda at: (not found[at].any(), spans[at].rank))[:RANKS]
     drawn = [(spans[at], found[at]) for at in sorted(order, key=lambda at: spans[at].rank)]
-    lanes = [*_above(step, steps, pauses, (begin, end), findings=findings, drawn=drawn)]
+    still, pauses_left = pause_lanes(list(paused(pauses, begin, end)))
+    lanes = [*_above(step, steps, (begin, end), findings=findings, drawn=drawn), *still]
     left_out = sum(len(mine.tree) for mine in spans) - sum(len(mine.tree) for mine, _ in drawn)
     for mine, blamed in drawn:
         rank = ranks[mine.rank]
@@ -85,7 +89,8 @@ def step_lanes(
         below, missed = _rank_lanes(mine, blamed, plain(f"{group}, {rank.role or 'unknown role'}", 60))
         lanes += below
         left_out += missed
-    return StepRows([one for one in lanes if len(one.start)], begin, end - begin, left_out)
+    note = not_drawn((len(spans) - len(drawn), "rank"), (pauses_left, "pause"))
+    return StepRows([one for one in lanes if len(one.start)], begin, end - begin, left_out, note)
 
 
 def _extent(steps: Steps, spans: Sequence[StepSpans]) -> tuple[int, int]:
@@ -101,13 +106,12 @@ def _extent(steps: Steps, spans: Sequence[StepSpans]) -> tuple[int, int]:
 def _above(
     step: int,
     steps: Steps,
-    pauses: Pauses,
     time: tuple[int, int],
     *,
     findings: Sequence[Finding],
     drawn: Sequence[tuple[StepSpans, Int32]],
 ) -> Iterator[Lane]:
-    """What stands above the ranks: what was found here, the step's stages, what stood still."""
+    """What stands above the ranks: what was found here, the step's stages."""
     begin, end = time
     things: list[Thing] = []
     numbers: list[int] = []
@@ -124,7 +128,6 @@ def _above(
         if UNKNOWN not in (low, high) and low < high:
             stages.append((low, high - low, "stage", f"{text}, {milliseconds((high - low) / 1e6)}"))
     yield lane("engine", "engine", f"step {step}", stages)
-    yield from pause_lanes(list(paused(pauses, begin, end)))
 
 
 def _where(number: int, drawn: Sequence[tuple[StepSpans, Int32]]) -> tuple[int, int] | None:
@@ -195,33 +198,17 @@ def _inside(tree: Tree, chosen: Mask) -> Int32:
 def _lane(mine: StepSpans, rows: Int64, blamed: Int32, group: str, how: Shown, *, label: str) -> Lane:
     trace = mine.tree.trace
     rows = rows[np.argsort(trace.start[rows], kind="stable")]
-    kinds: list[Kind] = [how.kind] * len(rows)
     return Lane(
         group,
         how.layer,
         label,
         trace.start[rows] + np.int64(mine.shift),
         trace.dur[rows],
-        kinds,
-        _Names(trace.names, trace.name[rows], trace.dur[rows]),
+        Told(lambda _: how.kind, rows),
+        Told(lambda row: f"{shorten(_name(trace, row), 60)}, {milliseconds(int(trace.dur[row]) / 1e6)}", rows),
         blamed[rows].astype(np.int64),
     )
 
 
-class _Names(Sequence[str]):
-    """The words of spans, made when they are asked for: most spans of a long step share their mark with others."""
-
-    def __init__(self, names: Sequence[str], name: Int32, dur: Int64) -> None:
-        self.names, self.name, self.dur = names, name, dur
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> "_Names": ...
-    def __getitem__(self, index: int | slice) -> "str | _Names":
-        if isinstance(index, slice):
-            return _Names(self.names, self.name[index], self.dur[index])
-        return f"{shorten(self.names[int(self.name[index])], 60)}, {milliseconds(int(self.dur[index]) / 1e6)}"
+def _name(trace: Trace, row: int) -> str:
+    return trace.names[int(trace.name[row])]

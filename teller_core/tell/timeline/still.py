@@ -32,10 +32,11 @@ def paused(pauses: Pauses, begin: int, end: int) -> Iterator[Paused]:
         )
 
 
-def pause_lanes(some: Sequence[Paused]) -> list[Lane]:
-    """A row for each who and how, the longest in all first, no more than ROWS."""
+def pause_lanes(some: Sequence[Paused]) -> tuple[list[Lane], int]:
+    """A row for each who and how, the longest in all first, no more than ROWS; and how many pauses have none."""
     rows: dict[str, list[Thing]] = {}
     for one in some:
         rows.setdefault(one.label, []).append(one.thing)
     order = sorted(rows, key=lambda label: -sum(lasted for _, lasted, *_ in rows[label]))
-    return [lane("stood still", "host", label, rows[label]) for label in order[:ROWS]]
+    lanes = [lane("stood still", "host", label, rows[label]) for label in order[:ROWS]]
+    return lanes, sum(len(rows[label]) for label in order[ROWS:])

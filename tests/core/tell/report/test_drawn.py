@@ -8,7 +8,8 @@ import pytest
 
 from teller_core.errors import MissingExtra
 from teller_core.tell.report.colors import COLORS
-from teller_core.tell.report.drawn import LABELS, MARGIN, WIDTH, drawn
+from teller_core.tell.report.drawn import LABELS, LINE, LONGEST_LINE, MARGIN, WIDTH, drawn
+from teller_core.tell.report.picture import below
 
 
 def opened(png: bytes) -> Any:
@@ -49,6 +50,29 @@ def test_a_picture_of_nothing_says_why(samples: Any) -> None:
     none = samples.timeline().model_copy(update={"panels": [], "note": "nobody timed it"})
     image = opened(drawn(none, "Why"))
     assert image.height < 200 and pixels(image, COLORS["paper"][0]) < image.width * image.height
+
+
+def test_a_picture_says_what_a_page_says_below_a_panel(samples: Any) -> None:
+    pytest.importorskip("PIL", reason="Pillow is not installed: no picture is drawn here")
+    plain = samples.timeline()
+    panels = [panel.model_copy(update={"merged": 0, "left_out": 0, "note": ""}) for panel in plain.panels]
+    bare = plain.model_copy(update={"panels": panels})
+    long = "not drawn for want of room: 4 ranks, 1,200 log lines, 37 pauses; " * 4
+    noted = bare.model_copy(update={"panels": [panels[0].model_copy(update={"note": long, "merged": 3}), *panels[1:]]})
+    before, after = opened(drawn(bare, "Why")), opened(drawn(noted, "Why"))
+    lines = -(-len(below(noted.panels[0])) // LONGEST_LINE)
+    more = after.height - before.height
+    assert lines > 1 and more % LINE == 0 and lines * LINE <= more <= (lines + 1) * LINE
+    paper = COLORS["paper"][0]
+    said = after.width * more - (pixels(after, paper) - pixels(before, paper))
+    assert said > 1000 * lines  # a line of words covers some thousand pixels
+
+
+def test_a_picture_says_what_it_was_set_beside_and_why(samples: Any) -> None:
+    pytest.importorskip("PIL", reason="Pillow is not installed: no picture is drawn here")
+    one = samples.timeline()
+    heights = [opened(drawn(one.model_copy(update={"note": note}), "Why")).height for note in ("", "no profile")]
+    assert heights[1] - heights[0] == LINE
 
 
 def test_hostile_words_are_drawn_as_words(samples: Any) -> None:

@@ -53,6 +53,14 @@ def test_a_million_short_spans_are_as_few_marks_as_asked_for(most: int) -> None:
     assert len(row.count) <= PIXELS
 
 
+def test_things_that_all_last_as_long_as_the_panel_are_one_mark_where_there_are_too_many() -> None:
+    kinds: list[Kind] = ["wait"] * 5000
+    whole = np.zeros(5000, dtype=np.int64)
+    many = Lane("g", "communication", "its waits", whole, whole + 1000, kinds, ["w"] * 5000, whole)
+    (row,), merged = rows_of([many], 0, 1000, 700)
+    assert row.count == [5000] and merged == 5000
+
+
 def test_a_mark_of_several_says_how_many_and_how_long_they_took() -> None:
     row = row_of(made([(0, 2_000, 0), (3_000, 5_000, 0), (900_000_000, 1_000_000, 0)]), 0, 1_000_000)
     assert row.count == [2, 1]

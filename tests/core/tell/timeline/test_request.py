@@ -1,25 +1,27 @@
 """What is drawn of a request: its own times, the steps that served it and those that did not, and what stood still."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from teller_core.data.capture import Collectives, Pauses, Rank
+from teller_core.data.capture import Capture, Collectives, Pauses, Rank
 from teller_core.data.report_findings import EvidenceItem, Finding
 from teller_core.data.steps import Lines, StepWork
 from teller_core.data.table import UNKNOWN
-from teller_core.tell.timeline.marks import Lane
-from teller_core.tell.timeline.request import MARKED, extents, request_lanes
+from teller_core.tell.timeline.marks import Lane, rows_of
+from teller_core.tell.timeline.request import LINES, MARKED, RANK_ROWS, extents, request_lanes
 from teller_core.tell.timeline.still import ROWS
 from tests.core.judge.serving import MS, ZERO, Ask, Trouble, serve
 from tests.core.store.made import filled
 
 CAPTURE, NUMBERS = serve([Ask(30.0 * i, output=8) for i in range(6)], [Trouble("gc", 60, 90, 20.0)])
+TOOK = NUMBERS.steps.took
 
 
 def drawn(at: int, *, capture=CAPTURE, findings: tuple[Finding, ...] = ()) -> tuple[dict[str, Lane], int, int]:
-    lanes, begin, length = request_lanes(capture, at, findings, NUMBERS.steps.took)
+    lanes, begin, length, _ = request_lanes(capture, at, findings, NUMBERS.steps.took)
     return {one.label or one.group: one for one in lanes}, begin, length
 
 
@@ -64,7 +66,7 @@ def test_a_step_that_is_blamed_is_marked_and_named() -> None:
     step = int(CAPTURE.participation.step[CAPTURE.participation.request == 2][0])
     finding = found(step=step)
     rows = drawn(2, findings=(finding,))[0]
-    assert rows["what was found"].text == ["1. It stopped"] and rows["what was found"].finding.tolist() == [1]
+    assert list(rows["what was found"].text) == ["1. It stopped"] and rows["what was found"].finding.tolist() == [1]
     elsewhere = found(step=None).model_copy(update={"cause": "gpu.hw_fault"})
     assert "what was found" not in drawn(2, findings=(elsewhere,))[0]
 
@@ -88,6 +90,8 @@ def test_of_thousands_of_pauses_that_are_blamed_the_longest_are_marked() -> None
     row = drawn(2, capture=replace(CAPTURE, pauses=replace(pauses, kind=["gc"] * 5000)), findings=(found(step=None),))
     marked = row[0]["what was found"]
     assert len(marked.start) == MARKED and int(marked.dur.min()) == 5000 - MARKED + 1
+    told = request_lanes(replace(CAPTURE, pauses=replace(pauses, kind=["gc"] * 5000)), 2, (found(step=None),), TOOK)
+    assert told.left_out == f"not marked as blamed: {5000 - MARKED:,} pauses"
 
 
 def test_rows_of_pauses_are_no_more_than_can_be_drawn() -> None:
@@ -95,7 +99,8 @@ def test_rows_of_pauses_are_no_more_than_can_be_drawn() -> None:
     pauses = filled(
         Pauses, 9, start=[begin] * 9, dur=[at + 1 for at in range(9)], role=[f"part {at}" for at in range(9)]
     )
-    lanes, *_ = request_lanes(replace(CAPTURE, pauses=pauses), 2, (), NUMBERS.steps.took)
+    lanes, _, _, left_out = request_lanes(replace(CAPTURE, pauses=pauses), 2, (), TOOK)
+    assert left_out == f"not drawn for want of room: {9 - ROWS} pauses"
     assert [one.label.partition(":")[0] for one in lanes if one.group == "stood still"] == [
         f"part {at}" for at in range(8, 8 - ROWS, -1)
     ]
@@ -148,8 +153,67 @@ def test_each_of_several_processes_has_a_row_with_its_waits_below_and_none_where
     ranks = [Rank(at, "host", pid, "worker", None, -1) for at, pid in enumerate(pids)]
     rows = drawn(2, capture=replace(CAPTURE, ranks=ranks, work=work, collectives=met))[0]
     assert [label for label in rows if label.startswith("rank ")] == ["rank 0", "rank 1"][:shown]
-    waits = rows["its waits"].text if shown else []
+    waits = list(rows["its waits"].text) if shown else []
     assert waits == ["waited 0.500 ms for rank 0"][:shown]
+
+
+def crowded(ranks: int, waits: int) -> Capture:
+    """The third request's steps on so many ranks, each of which waits so many times in the first of them."""
+    mine = np.unique(CAPTURE.participation.step[CAPTURE.participation.request == 2])
+    start = np.tile(CAPTURE.steps.begin()[mine], ranks)
+    work = filled(
+        StepWork,
+        len(start),
+        step=np.tile(mine, ranks),
+        rank=np.repeat(np.arange(ranks), len(mine)),
+        start=start,
+        stop=start + MS,
+    )
+    each = np.repeat(np.arange(ranks), waits)
+    met = filled(
+        Collectives,
+        len(each),
+        step=np.full(len(each), mine[0]),
+        rank=each,
+        start=int(CAPTURE.steps.begin()[mine[0]]) + np.tile(np.arange(waits), ranks),
+        dur=np.full(len(each), 5),
+        wait=np.full(len(each), 5),
+        late=np.zeros(len(each)),
+    )
+    who = [Rank(at, "host", 7 + at, "worker", None, -1) for at in range(ranks)]
+    return replace(CAPTURE, ranks=who, work=work, collectives=met)
+
+
+@pytest.mark.parametrize(("ranks", "left"), [(RANK_ROWS, ""), (RANK_ROWS + 1, "1 rank"), (RANK_ROWS + 4, "4 ranks")])
+def test_ranks_that_have_no_row_are_counted(ranks: int, left: str) -> None:
+    told = request_lanes(crowded(ranks, 1), 2, (), TOOK)
+    assert len([one for one in told.lanes if one.label.startswith("rank ")]) == RANK_ROWS
+    assert told.left_out == (f"not drawn for want of room: {left}" if left else "")
+
+
+def test_lines_that_have_no_mark_are_counted_and_those_of_another_time_take_no_room() -> None:
+    begin = int(CAPTURE.requests.begin()[2])
+    time = [begin - 5] * 50 + [begin + at for at in range(LINES + 3)]
+    lines = filled(Lines, len(time), time=time, request=[2] * len(time), step=[-1] * len(time))
+    told = request_lanes(replace(CAPTURE, lines=lines), 2, (), TOOK)
+    (log,) = (one for one in told.lanes if one.layer == "log")
+    assert len(log.start) == LINES and told.left_out == "not drawn for want of room: 3 log lines"
+
+
+def test_a_million_waits_take_the_room_of_their_times_and_no_words() -> None:
+    many = 500_000
+    capture = crowded(2, many)
+    tracemalloc.start()
+    try:
+        told = request_lanes(capture, 2, (), TOOK)
+        rows, merged = rows_of(told.lanes, told.begin, told.length, 700)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 150 * 2 * many  # bytes a wait: a tuple with its words takes 300
+    waits = [row for row in rows if row.label == "its waits"]
+    assert [sum(row.count) for row in waits] == [many, many] and merged >= 2 * many
+    assert all(text.endswith("waited 0.000 ms for rank 0") for row in waits for text in row.text)
 
 
 def test_a_request_that_nobody_timed_is_not_drawn() -> None:
@@ -157,7 +221,7 @@ def test_a_request_that_nobody_timed_is_not_drawn() -> None:
         name: np.full_like(getattr(CAPTURE.requests, name), UNKNOWN)
         for name in ("finished", "last_token", "first_token", "client_end")
     }
-    lanes, _, length = request_lanes(
+    lanes, _, length, _ = request_lanes(
         replace(CAPTURE, requests=replace(CAPTURE.requests, **unknown)), 2, (), NUMBERS.steps.took
     )
     assert lanes == [] and length == UNKNOWN

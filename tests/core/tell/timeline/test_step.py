@@ -11,7 +11,8 @@ from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN, take
 from teller_core.data.trace import Lane, Layer, Origin, Trace
 from teller_core.data.tree import Tree
-from teller_core.tell.timeline.step import StepRows, step_lanes
+from teller_core.tell.timeline.step import RANKS, StepRows, step_lanes
+from teller_core.tell.timeline.still import ROWS
 from tests.core.store.made import empty, filled, pre_order
 from tests.core.tell.timeline.test_request import found
 
@@ -89,6 +90,14 @@ def test_a_span_that_a_finding_names_is_marked_where_it_is_and_above_all() -> No
         text: number for one in made.lanes[1:] for text, number in zip(one.text, one.finding.tolist(), strict=True)
     }
     assert [text for text, number in marked.items() if number] == ["aten::mm, 0.000 ms"]
+
+
+def test_ranks_and_pauses_that_have_no_row_are_counted() -> None:
+    assert drawn(RANKS).note == ""
+    assert drawn(RANKS + 2).note == "not drawn for want of room: 2 ranks"
+    many = ROWS + 1
+    pauses = filled(Pauses, many, start=[1_500] * many, dur=[10] * many, role=[f"part {at}" for at in range(many)])
+    assert drawn(pauses=replace(pauses, kind=["gc"] * many)).note == "not drawn for want of room: 1 pause"
 
 
 def test_a_finding_of_the_step_without_a_span_marks_the_whole_step() -> None:
