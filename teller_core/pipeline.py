@@ -3,8 +3,8 @@
     read      files -> recording: traces, log lines, records                   ingest
     nest      trace -> call-chain tree, by whichever process read the trace     rebuild
     rebuild   recording + trees -> capture: ranks, steps, requests, log lines   rebuild
-    assess    capture -> baselines, residuals, candidates                       judge
-    hold      capture + what was learned of its service -> the same             judge
+    assess    capture + what was learned of its service, if anything was
+              -> baselines, residuals, candidates                               judge
     look      capture -> ranks that did not come, calls that do not fit         judge
     diagnose  capture + numbers + request -> verdict with evidence and savings  judge, context
     explain   verdict -> words, every name and number from its evidence         tell
@@ -73,13 +73,7 @@ def _rebuild(recording: Recording, trees: Sequence[Tree], capture_id: str, name:
     return rebuild(recording, trees, capture_id=capture_id, name=name)
 
 
-def _assess(capture: Capture) -> Assessment:
-    from teller_core.judge.assess import assess
-
-    return assess(capture)
-
-
-def _hold(capture: Capture, learned: Learned) -> Assessment:
+def _assess(capture: Capture, learned: Learned | None) -> Assessment:
     from teller_core.judge.assess import assess
 
     return assess(capture, learned)
@@ -105,8 +99,7 @@ class Stages:
     read: Callable[["Group", Nest, Told, "How"], "Reading"] = _read
     nest: Nest = _nest
     rebuild: Callable[[Recording, Sequence[Tree], str, str], Capture] = _rebuild
-    assess: Callable[[Capture], Assessment] = _assess
-    hold: Callable[[Capture, Learned], Assessment] = _hold
+    assess: Callable[[Capture, Learned | None], Assessment] = _assess
     look: Callable[[Capture], list[Finding]] = _look
     diagnose: Callable[[Capture, Assessment], Iterable[WhyReport]] = _diagnose
     explain: Callable[[WhyReport], WhyReport] = explain
@@ -158,7 +151,7 @@ def import_group(
     capture = stages.rebuild(recording, trees, capture_id, group.name)
     progress("judge", 0, 0)
     learned = usual_for(store, capture_service(capture))
-    assessment = stages.assess(capture) if learned is None else stages.hold(capture, learned)
+    assessment = stages.assess(capture, learned)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     report = capture_report(
         capture, already_known=False, imported_at=now, findings=stages.look(capture), reference=assessment.reference
