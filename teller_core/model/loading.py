@@ -52,16 +52,18 @@ class Loader:
             return ""
 
     def ask(self) -> "Model | str":
-        """The model, or why it is not there: then it may be there when somebody asks again."""
+        """The model, or why it is not there: then it may be there when somebody asks again.
+
+        Who waits loads it, and no other thread: Ctrl-C ends that at once, and there is nobody left whose end is waited for.
+        """
         with self._lock:
             if self._model is None and not self._why and self._thread is None:
                 self._why = self._missing()
-                if not self._why:
+                if not self._why and self._wait:
+                    self._load()
+                elif not self._why:
                     self._thread = Thread(target=self._load, name="teller-model")
                     self._thread.start()
-            thread = self._thread
-        if self._wait and thread is not None:
-            thread.join()
         return self._model or self._why or LOADING
 
     def close(self) -> None:

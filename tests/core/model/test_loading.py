@@ -1,5 +1,6 @@
 """One model for a process: loaded once, in the background, and no thread of it left behind."""
 
+import signal
 import threading
 from pathlib import Path
 
@@ -80,6 +81,24 @@ def test_an_extra_that_does_not_work_is_told_with_how_to_see_why(
 
     monkeypatch.setattr(loading, "import_module", broken)
     assert Loader(weights, wait=True).ask() == UNUSABLE and not threads()
+
+
+def test_ctrl_c_ends_the_waiting_at_once_and_nothing_goes_on_behind_it(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = threading.Event()
+
+    def interrupted(name: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+        held.wait(60)
+
+    monkeypatch.setattr(loading, "import_module", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Loader(weights, wait=True).ask()
+        assert not threads()
+    finally:
+        held.set()
 
 
 def test_a_file_that_is_no_model_is_refused_in_words(tmp_path: Path) -> None:
