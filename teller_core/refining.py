@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from teller_core.data.report import WhyReport
+from teller_core.data.said import TIERS
 from teller_core.errors import FormatError, StoreError
 from teller_core.store.store import Store
 
@@ -24,6 +25,7 @@ WORDS: Literal["templates", "model"] = "templates"
 END_TO_END = "asked about the time from end to end alone"
 BUSY = "busy with another request: ask again in some seconds"
 CHANGED = "what was learned of the service has changed meanwhile: ask again"
+UNTAUGHT = "not asked: it learned from no request of which as little is recorded (tier T{tier}: {what})"
 WAIT_S = 5.0
 """How long it is waited for. Who waits in a server has a deadline, and keeps others from its few threads."""
 LIKE_END_TO_END = ("e2e", "slo")
@@ -49,7 +51,7 @@ def refine(
     known = store.refined(report.capture, report.request, report.metric, loader.identity) if kept else None
     if known is not None and known.reference == report.reference:
         return known.model_copy(update={"not_seen": report.not_seen})
-    model = loader.ask()
+    model = _taught(loader.ask(), report.tier)
     if isinstance(model, str):
         return report.model_copy(update={"model": model})
     if not loader.turn.acquire(timeout=WAIT_S):
@@ -63,6 +65,13 @@ def refine(
     if kept and said.model != CHANGED:
         _keep(store.path, said, loader.identity)
     return said
+
+
+def _taught(model: "Model | str", tier: int) -> "Model | str":
+    """``model``, or why it is not asked about a request of which no more than at ``tier`` is recorded."""
+    if isinstance(model, str) or model.card.learned_at(tier):
+        return model
+    return UNTAUGHT.format(tier=tier, what=TIERS[tier])
 
 
 def _asked(store: Store, report: WhyReport, model: "Model", slo_ns: int | None, against: str | None) -> WhyReport:

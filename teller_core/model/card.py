@@ -35,8 +35,9 @@ class Reads:
 @dataclass(frozen=True)
 class Card:
     """``key``: the hash of all that decided what came out; ``data``: that of the training side; ``train``, ``held``: the lives
-    learned from and chosen by; ``seen``: by cause, how many sheets were learned from; ``scores``: on ``held``; ``backbone``: the
-    hash of a decoder that somebody else trained, or empty; ``fusion``: how much it is to count beside what rules claim.
+    learned from and chosen by; ``seen``: by cause, how many sheets were learned from; ``tiers``: by tier, T0 to T4, how many of
+    requests were; ``scores``: on ``held``; ``backbone``: the hash of a decoder that somebody else trained, or empty; ``fusion``:
+    how much it is to count beside what rules claim.
     """
 
     reads: Reads
@@ -56,6 +57,13 @@ class Card:
     fusion: Fusion = field(default_factory=Fusion)
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     backbone: str = ""
+    tiers: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def learned_at(self, tier: int) -> bool:
+        """Whether any request was learned from of which as much was recorded: of others it can only guess. A card that does not
+        count them is of a model that learned from sheets of every tier, as ``teller lab sheets`` writes them.
+        """
+        return not self.tiers or self.tiers.get(f"T{tier}", 0) > 0
 
     def written(self) -> dict[str, Any]:
         """As JSON has it, which knows no NaN."""
@@ -119,6 +127,10 @@ def text_of(card: Card) -> str:
         "| cause | sheets learned from |",
         "|---|---|",
         *(f"| {key} | {many} |" for key, many in card.seen.items() if many),
+        "",
+        "| tier | requests learned from |",
+        "|---|---|",
+        *(f"| {tier} | {many} |" for tier, many in card.tiers.items()),
         "",
         "## Limits",
         "",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from teller_core.data.causes import cause
+from teller_core.data.said import TIERS
 from teller_core.data.sheets import cause_ids
 from teller_core.data.table import Int64
 from teller_core.errors import InputError
@@ -268,6 +269,7 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
         **_deleted(network, sides.held, calibration),
     }
     seen = {key: int(sides.count[FIRST + at]) for at, key in enumerate(cause_ids())}
+    tiers = np.bincount(sides.train.tier[sides.train.requests], minlength=len(TIERS)).tolist()
     return Card(
         reads=work.reads,
         shape=work.shape,
@@ -280,6 +282,7 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
         held=sides.names[1],
         sheets=len(sides.train),
         seen=seen,
+        tiers={f"T{tier}": int(many) for tier, many in enumerate(tiers)},
         updates=running.update,
         seconds=running.seconds,
         calibration=calibration,

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,20 @@ def test_it_is_held_against_what_was_learned_as_the_rules_are(tmp_path: Path, we
         forget(store, CALLED)
         with pytest.raises(AssertionError, match="asked again"):
             refining.refine(store, answers.why(store, "30", capture=slow), Silent(weights))
+
+
+def test_a_model_is_asked_only_at_tiers_that_it_learned_from(
+    store: Store, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader, rules = Loader(weights, wait=True), answers.why(store, "6", slo_ms=1.0)
+    model = loader.ask()
+    assert isinstance(model, judging.Model) and set(model.card.tiers) == {f"T{tier}" for tier in range(5)}
+    elsewhere = {**model.card.tiers, f"T{rules.tier}": 0}
+    monkeypatch.setattr(loader, "ask", lambda: replace(model, card=replace(model.card, tiers=elsewhere)))
+    alone = refining.refine(store, rules, loader, slo_ms=1.0)
+    assert f"not asked: it learned from no request of which as little is recorded (tier T{rules.tier}: " in alone.model
+    assert alone == rules.model_copy(update={"model": alone.model})
+    assert "model: not asked" in page(alone, PLAIN)
 
 
 def test_of_other_metrics_numbers_and_rules_speak_alone(store: Store, weights: Path) -> None:

@@ -38,10 +38,12 @@ def _answered(given: Model, seen: Seen) -> Judged:
     empty = nothing(seen.capture)
     causes, verdict, sure = [*empty.causes], [*empty.verdict], empty.sure.copy()
     asked = np.arange(len(verdict)) if seen.asked is None else np.flatnonzero(seen.asked)
-    said = opinions(given, request_sheets(seen.case, asked.astype(np.int64)))
+    may = given.card.learned_at(seen.capture.tier)
+    said = opinions(given, request_sheets(seen.case, asked.astype(np.int64))) if may else [None] * len(asked)
     case = replace(seen.case, link=partial(step_linked, seen.capture), measured={LEFT: 0})
     for request, opinion in zip(asked.tolist(), said, strict=True):
-        report = refined(case, request, answer(case, request), opinion)
+        rules = answer(case, request)
+        report = rules if opinion is None else refined(case, request, rules, opinion)
         causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
         verdict[request], sure[request] = report.verdict, report.confidence
     return replace(empty, causes=causes, verdict=verdict, sure=sure)
