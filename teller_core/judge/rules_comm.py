@@ -29,6 +29,12 @@ LASTING = 1.2
 """Or where the steps around took so many times the usual time in collectives, all together: chance evens out in many."""
 QUARTER = 0.6745
 """Standard deviations from the middle of a normal distribution to its quarters."""
+BEYOND = {
+    "calm": "collectives beyond their calm time in its steps",
+    "some calm": "collectives beyond their calm or median time in its steps",
+    "median": "collectives beyond their median time in its steps",
+}
+"""What the cost of slow collectives is called, by what is usual for those steps of which it was taken."""
 ALIKE = 0.5
 """All ranks are slow alike where the shortest time of a collective is at least this share of the longest."""
 WAITED = 0.5
@@ -60,19 +66,28 @@ def link(case: Case) -> Link:
 
 
 def degraded_link(scene: Scene) -> Clue | None:
-    """Collectives took longer than their calm time on all ranks alike, the last one to arrive included."""
+    """Collectives took longer than their calm time, or for a while longer than usual, on all ranks alike, the last one to arrive
+    included.
+    """
     seen, alike = link(scene.case), scene.case.once("slow alike", _slow_alike)
     if alike is None:
         return None
     own = _own(scene, seen)
     mine = own[alike.mask[own]]
-    ns = int(alike.added[mine].sum()) + _unseen(scene, seen, alike)
+    unseen = _unseen(scene, seen, alike)
+    ns = int(alike.added[mine].sum()) + unseen
     worst = int(mine[np.argmax(seen.transfer[mine])]) if len(mine) else alike.worst
     scope = "this_request" if len(mine) else "similar_steps"
     each = float(seen.transfer[worst] / seen.count[worst])
     evidence = [
-        cost("collectives beyond their calm time in its steps", ns, kind="collective", scope=scope),
-        cost("one collective, on the rank that took least", int(each), int(seen.calm), kind="collective", scope=scope),
+        cost(_beyond(alike.calm[alike.mask] if unseen else alike.calm[mine]), ns, kind="collective", scope=scope),
+        cost(
+            "one collective, on the rank that took least",
+            int(each),
+            int(alike.usual[worst]),
+            kind="collective",
+            scope=scope,
+        ),
         count("collectives in the step", int(seen.count[worst]), unit="collectives", kind="collective", scope=scope),
         count("ranks that were slow alike", int(seen.ranks[worst]), unit="ranks", kind="collective", scope=scope),
     ]
@@ -85,6 +100,11 @@ def degraded_link(scene: Scene) -> Clue | None:
         view="horizontal",
         layer="communication",
     )
+
+
+def _beyond(calm: Mask) -> str:
+    """What a cost is called, by which of the steps that tell of it were held against the calm time; the others, the median."""
+    return BEYOND["calm" if calm.all() else "some calm" if calm.any() else "median"]
 
 
 def straggler_rank(scene: Scene) -> Clue | None:
@@ -279,15 +299,19 @@ def _around(case: Case, step: Int64, value: Float64, some: Mask) -> Float64:
 
 
 class _Alike(NamedTuple):
-    """Steps of a Link that were slow on all ranks alike: ``mask`` bool and ``added`` int64 ns beyond the calm time, a row of the
-    link each; ``worst``: the row with the longest; ``took``, ``usual`` ns: what such a step takes and what it adds, medians.
+    """Steps of a Link that were slow on all ranks alike: ``mask`` bool and ``added`` int64 ns beyond what is ``usual``, a row of
+    the link each. That is float64 ns a collective: the calm time for a step that is slow alone, ``calm`` bool; for one that is
+    slow with those around it, the median. ``worst``: the row with the longest; ``took``, ``adds`` ns: what such a step takes and
+    what it adds, medians.
     """
 
     mask: Mask
     added: Int64
+    usual: Float64
+    calm: Mask
     worst: int
     took: int
-    usual: int
+    adds: int
 
 
 def _slow_alike(case: Case) -> _Alike | None:
@@ -303,9 +327,11 @@ def _slow_alike(case: Case) -> _Alike | None:
     return _Alike(
         mask=mask,
         added=added,
+        usual=usual,
+        calm=alone,
         worst=int(rows[np.argmax(seen.transfer[rows])]),
         took=int(np.median(known)) if len(known) else UNKNOWN,
-        usual=int(np.median(added[mask])),
+        adds=int(np.median(added[mask])),
     )
 
 
@@ -327,11 +353,11 @@ def _own(scene: Scene, seen: Link) -> Int64:
 
 def _unseen(scene: Scene, seen: Link, alike: _Alike) -> int:
     """ns for the request's steps that no profile overlaps: those as slow as the profiled slow ones are taken to be like them."""
-    slow, usual = alike.took, alike.usual
+    slow, adds = alike.took, alike.adds
     unseen = scene.life.step[~np.isin(scene.life.step, seen.step[_own(scene, seen)])]
     mine = scene.case.took[unseen]
     if slow == UNKNOWN or not len(mine):
         return 0
     begin, stop = scene.case.begin[unseen], scene.case.stop[unseen]
     inside = (begin >= scene.low) & (begin < scene.high) & (overlaps(scene.case.stalls, begin, stop) == 0)
-    return int((inside & (2 * mine >= slow)).sum()) * usual
+    return int((inside & (2 * mine >= slow)).sum()) * adds

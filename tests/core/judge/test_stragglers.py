@@ -6,9 +6,35 @@ import numpy as np
 import pytest
 
 from teller_core.judge.diagnose import judge
-from teller_core.judge.prepare import prepare
+from teller_core.judge.evidence import ms
+from teller_core.judge.prepare import CALM, prepare
+from teller_core.judge.rules_comm import degraded_link
+from teller_core.judge.scene import scene
 from tests.core.judge.serving import MS, Trouble, serve
 from tests.core.judge.test_diagnose import CROWD, STRUCK, collectives, first
+
+
+@pytest.mark.parametrize(
+    ("slow", "until", "longer", "said", "quantile"),
+    [((2.2, 2.3), 1300, 8, "calm", CALM), ((0.45, 0.46), 1500, 1, "median", 0.5)],
+)
+def test_a_slow_link_is_held_against_what_its_evidence_says(
+    slow: tuple[float, float], until: float, longer: float, said: str, quantile: float
+) -> None:
+    capture, numbers = serve(CROWD, [Trouble("link", 800, until, longer)])
+    told = collectives(capture, (800, until), slow, wait=False)
+    clue = degraded_link(scene(prepare(told, numbers), STRUCK, "e2e"))
+    assert clue is not None
+    table = told.collectives
+    meetings = table.dur.reshape(-1, 4, 2) if (table.sequence[:2] == table.sequence[0]).all() else None
+    assert meetings is not None  # by step, turn and rank
+    usual = float(np.quantile(meetings.min(axis=2).mean(axis=1), quantile))
+    cost, each, *_ = clue.evidence
+    assert cost.name == f"collectives beyond their {said} time in its steps"
+    assert each.normal == ms(int(usual))
+    own = np.isin(table.step.reshape(-1, 8)[:, 0], capture.participation.step[capture.participation.request == STRUCK])
+    beyond = meetings.min(axis=2).sum(axis=1) - 4 * usual
+    assert clue.ns == pytest.approx(beyond[own & (beyond > 0.2 * MS)].sum(), rel=0.01)
 
 
 @pytest.mark.parametrize(

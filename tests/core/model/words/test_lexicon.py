@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from teller_core import judge
-from teller_core.judge import rules_anatomy, rules_device, rules_logs, rules_replicas
+from teller_core.judge import rules_anatomy, rules_comm, rules_device, rules_logs, rules_replicas
 from teller_core.model.words.lexicon import UNITS, _forms, clause
 from tests.core.model.words.making import HOSTILE, item
 
@@ -50,6 +50,7 @@ def test_names_that_stand_in_tables_have_words_too() -> None:
         *(why for _, why in rules_device.FALLBACKS.values()),
         *(said for _, said in rules_logs.HANGS),
         *rules_replicas._WAITED.values(),
+        *rules_comm.BEYOND.values(),
         *(said for kind, said in rules_anatomy.SAID.items() if kind != "operator"),
         f"{rules_anatomy.SAID['operator']}: {{x}}",
     ]
