@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.context.dependencies import dependencies
-from teller_core.data.capture import GRAPH_CAPTURE, Capture, Pauses, Rank
+from teller_core.data.capture import GRAPH_CAPTURE, Capture, Pauses, Rank, processes
 from teller_core.data.graph import Graph, Kind, edges, joined, with_edges
 from teller_core.data.linked import Calls, Linked, Met, StepSpans, Stops
 from teller_core.data.replays import captured_rows
@@ -82,12 +82,13 @@ def clear(parts: Sequence[StepSpans], ranks: Sequence[Rank]) -> list[StepSpans]:
     """``parts`` without those of a process that another one of it overlaps in time and has more rows: two recorders saw one
     thread, and each call would be there twice, once as the time of a scope.
     """
-    kept: list[tuple[str, int, int, StepSpans]] = []
+    kept: list[tuple[int, int, int, StepSpans]] = []
+    of = processes(ranks)
     for part in sorted(parts, key=lambda part: -len(part.tree)):
         trace = part.tree.trace
         if not len(trace):
             continue
-        process = f"{ranks[part.rank].host}/{ranks[part.rank].pid}"
+        process = int(of[part.rank])
         low = int(trace.start.min())
         high = low + trace.lasted
         if not any(other == process and low < end and begin < high for other, begin, end, _ in kept):

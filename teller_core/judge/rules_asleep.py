@@ -6,6 +6,7 @@ thread is late by ``h`` at most, and mostly by less; where it stands still for a
 
 import numpy as np
 
+from teller_core.data.capture import processes
 from teller_core.data.table import Float64, Int64
 from teller_core.judge.evidence import SAMPLED, Clue, cost, count
 from teller_core.judge.front import NOWHERE
@@ -67,7 +68,8 @@ def interpreter_lock(scene: Scene) -> Clue | None:
 
 def _several(case: Case) -> bool:
     """Whether several processes run the steps: then each sleeps while it waits for the others."""
-    return len({(rank.host, rank.pid) for rank in case.capture.ranks if rank.role == "worker"}) > 1
+    ranks = case.capture.ranks
+    return len({who for who, rank in zip(processes(ranks).tolist(), ranks, strict=True) if rank.role == "worker"}) > 1
 
 
 def _slept(scene: Scene) -> Int64:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from teller_core.data.capture import Collectives
+from teller_core.data.capture import Collectives, processes
 from teller_core.data.sheet_parts import PARTS, Pieces, Together, no_rows
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, take
 from teller_core.data.trace import Layer
@@ -19,24 +19,10 @@ CALLED = "collective"
 NO_TOKEN, NOTHING_ABOVE = -1, -1
 
 
-def processes(case: Case) -> Int32:
-    """int32 a rank: the first position of a recording of the same process. Two recorders of one process are no two ranks."""
-    return case.once("processes", _processes)
-
-
-def _processes(case: Case) -> Int32:
-    first: dict[tuple[str, int], int] = {}
-    found = [
-        first.setdefault((rank.host, rank.pid), at) if rank.pid > 0 else at
-        for at, rank in enumerate(case.capture.ranks)
-    ]
-    return np.array(found, np.int32)
-
-
 def together(case: Case, steps: Int64) -> Together:
     """The ranks that worked on the steps at ``steps``, those first that others waited for most; none where it was one alone."""
     work, rows = case.capture.work, _work(case).of(steps)
-    process = processes(case)
+    process = case.once("processes", lambda case: processes(case.capture.ranks))
     ranks = np.unique(process[work.rank[rows]]).astype(np.int64)
     if len(ranks) < 2:
         return no_rows(Together)

@@ -137,6 +137,12 @@ def test_of_two_recordings_of_one_process_the_one_with_more_rows_is_taken() -> N
     assert clear([StepSpans(0, 0, Rows().tree())], ranks) == []
 
 
+def test_ranks_whose_pid_nobody_knows_are_each_kept() -> None:
+    ranks = [Rank(at, "a", 0, "worker", None, -1) for at in range(3)]
+    parts = [StepSpans(at, 0, tree) for at, tree in enumerate((talking(100), talking(100, 300), talking(100)))]
+    assert [part.rank for part in clear(parts, ranks)] == [0, 1, 2]
+
+
 def test_all_of_a_capture_is_linked_but_how_graphs_were_captured() -> None:
     capture = service([Work()] * 3, ranks=3)
     apart = replace(capture.ranks[2], role="graph_capture")
