@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.assessment import MATERIAL
+from teller_core.data.capture import processes
 from teller_core.data.table import Float64, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
@@ -59,8 +60,8 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class _Step:
-    """int ns: what one step ``lasted`` on one rank, its ``silence``, the ``longest`` of it, and the time spent ``together`` with
-    other ranks; by operator, its own time and its calls; by collective, its own time: most of it may be spent waiting.
+    """int ns: what one step ``lasted`` in one process, its ``silence``, the ``longest`` of it, and the time spent ``together``
+    with other ranks; by operator, its own time and its calls; by collective, its own time: most of it may be spent waiting.
     ``place`` of the longest silence: how many operators ran before it, or, where that is nearer, after it, below 0.
     """
 
@@ -148,8 +149,11 @@ def _parted(case: Case, found: list[_Step]) -> tuple[Float64, Mask, Mask]:
 
 
 def _in_a_row(slow: Mask, begin: Int64) -> Mask:
-    """Those of which the one just before or just after is slow, too: what makes steps slow stays a while, and one is chance."""
-    pair = slow[1:] & slow[:-1] & (np.abs(np.diff(begin)) <= AROUND_NS)
+    """Those of which the one just before or just after is slow, too: what makes steps slow stays a while, and one is chance, on
+    however many ranks it is seen.
+    """
+    apart = np.abs(np.diff(begin))
+    pair = slow[1:] & slow[:-1] & (apart > 0) & (apart <= AROUND_NS)
     return np.append(pair, False) | np.append(False, pair) if len(slow) else slow
 
 
@@ -189,7 +193,7 @@ def _slow_way(case: Case) -> Way | None:
     if kind == "collectives" and not _all_ranks(found, ways):
         return None
     value, normal = (_size(kind, operator, one) for one in (_middle([found[at] for at in mine]), usual))
-    steps = np.array([found[at].step for at in mine], np.int64)
+    steps = np.unique(np.array([found[at].step for at in mine], np.int64))
     return Way(kind, steps, operator, value, normal, longer)
 
 
@@ -272,10 +276,13 @@ def _middle(steps: list[_Step]) -> _Step:
 
 
 def _steps(case: Case, *, decode: bool = True) -> list[_Step]:
-    """The profiled steps that only decode, or those that do not, of ranks without a device."""
+    """The profiled steps that only decode, or those that do not, of processes without a device, each once: where two recordings
+    of a process have a step, the one of them that has more operators tells of it.
+    """
     work, steps = case.capture.work, case.capture.steps
     known = (steps.context_tokens == 0) if decode else (steps.context_tokens > 0)
-    found: list[_Step] = []
+    found: dict[tuple[int, int], _Step] = {}
+    process = processes(case.capture.ranks).tolist()
     for position, rank in enumerate(case.capture.ranks):
         if rank.tree is None or bool(rank.tree.trace.on_device.any()):
             continue
@@ -285,8 +292,11 @@ def _steps(case: Case, *, decode: bool = True) -> list[_Step]:
         for at in mine.tolist():
             span = (int(work.start[at]) - rank.shift, int(work.stop[at]) - rank.shift)
             rows = slice(int(work.row[at]), int(work.row_stop[at]))
-            found.append(_step(rank.tree, own, rows, span, int(work.step[at]), waits=clip(waits, *span)))
-    return found
+            one = _step(rank.tree, own, rows, span, int(work.step[at]), waits=clip(waits, *span))
+            before = found.setdefault((process[position], one.step), one)
+            if sum(one.calls.values()) > sum(before.calls.values()):
+                found[process[position], one.step] = one
+    return [*found.values()]
 
 
 def _collectives(case: Case) -> dict[int, Spans]:
@@ -294,11 +304,10 @@ def _collectives(case: Case) -> dict[int, Spans]:
     its operators.
     """
     ranks, table = case.capture.ranks, case.capture.collectives
-    process = [(rank.host, rank.pid) for rank in ranks]
+    process = processes(ranks)
     found: dict[int, Spans] = {}
     for position, rank in enumerate(ranks):
-        same = [at == position or (rank.pid > 0 and who == process[position]) for at, who in enumerate(process)]
-        rows = np.flatnonzero(np.array(same, np.bool_)[table.rank])
+        rows = np.flatnonzero((process == process[position])[table.rank])
         start = table.start[rows] - rank.shift
         found[position] = union(start, start + table.dur[rows])
     return found

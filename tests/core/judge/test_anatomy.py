@@ -1,12 +1,13 @@
 """Slow profiled steps tell how they were slow, and a few of them tell it of all that were slow in the same way."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from teller_core.data.capture import Collectives
-from teller_core.judge.anatomy import slow_way, suspects
+from teller_core.data.capture import Capture, Collectives
+from teller_core.judge.anatomy import Way, grown, slow_way, suspects
 from teller_core.judge.assess import assess
 from teller_core.judge.prepare import prepare
 from tests.core.judge.service import MS, US, Work, service
@@ -91,7 +92,13 @@ def test_longer_in_collectives_are_all_ranks_or_those_who_wait_for_another(
     met: tuple[int, ...], way: str | None
 ) -> None:
     made = service([Work(gap=2 * MS) if at in STRUCK else Work() for at in range(24)], ranks=2)
-    struck = np.flatnonzero(np.isin(made.work.step, STRUCK) & np.isin(made.work.rank, met))
+    found = found_in(in_collectives(made, STRUCK, met))
+    assert (found.kind if found else None) == way
+
+
+def in_collectives(made: Capture, steps: Iterable[int], ranks: tuple[int, ...]) -> Capture:
+    """``made`` with those ranks in collectives for all of these steps."""
+    struck = np.flatnonzero(np.isin(made.work.step, list(steps)) & np.isin(made.work.rank, ranks))
     none = np.full(len(struck), -1, np.int32)
     table = Collectives(
         group=none,
@@ -104,10 +111,39 @@ def test_longer_in_collectives_are_all_ranks_or_those_who_wait_for_another(
         wait=none.astype(np.int64),
         late=none,
     )
+    return replace(made, collectives=table)
+
+
+def found_in(made: Capture) -> Way | None:
     numbers = assess(made)
-    even = replace(numbers, steps=replace(numbers.steps, expected=np.full(24, int(np.median(numbers.steps.took)))))
-    found = slow_way(prepare(replace(made, collectives=table), even))
+    steps = len(made.steps.number)
+    even = replace(numbers, steps=replace(numbers.steps, expected=np.full(steps, int(np.median(numbers.steps.took)))))
+    return slow_way(prepare(made, even))
+
+
+@pytest.mark.parametrize(("pids", "way"), [((7, 7), None), ((7, 8), "collectives"), ((0, 0), "collectives")])
+def test_two_recordings_of_one_process_are_not_all_ranks(pids: tuple[int, int], way: str | None) -> None:
+    made = service([Work(gap=2 * MS) if at in STRUCK else Work() for at in range(24)], ranks=2)
+    ranks = [replace(rank, pid=pid) for rank, pid in zip(made.ranks, pids, strict=True)]
+    found = found_in(replace(in_collectives(made, STRUCK, (0, 1)), ranks=ranks))
     assert (found.kind if found else None) == way
+    assert found is None or found.steps.tolist() == [*STRUCK]
+
+
+def test_one_slow_step_is_chance_on_two_ranks_as_well() -> None:
+    made = service([Work(gap=2 * MS) if at == 8 else Work() for at in range(24)], ranks=2)
+    step, rank = made.work.step, made.work.rank
+    seen = np.where(rank == 0, step <= 8, step >= 8)  # the one ends with it, the other one begins with it
+    row, stop = (np.where(seen, column, -1).astype(np.int32) for column in (made.work.row, made.work.row_stop))
+    assert found_in(replace(made, work=replace(made.work, row=row, row_stop=stop))) is None
+
+
+def test_a_step_that_two_recordings_of_a_process_have_is_told_by_the_one_with_more_operators() -> None:
+    steps = [Work(slow={"aten::sdpa": 12.0}) if at in STRUCK else Work() for at in range(24)]
+    once, twice = service(steps, noise=0.0), service(steps, ranks=2, noise=0.0)
+    twice = replace(twice, ranks=[replace(rank, pid=7) for rank in twice.ranks])
+    told = [grown(prepare(made, assess(made)))[STRUCK[0]] for made in (once, twice)]
+    assert told[0] == told[1] and told[0][0].name == "aten::sdpa"
 
 
 def test_what_takes_longer_than_in_calm_steps_is_suspected_first_and_in_calm_ones_nothing_is() -> None:
