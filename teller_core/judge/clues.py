@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.causes import cause
+from teller_core.data.report import Metric
 from teller_core.data.sheets import CLUE, cause_ids
 from teller_core.data.table import Float32
 from teller_core.judge.claims import applies, claimed, dearest, heard
@@ -30,7 +31,7 @@ class Clues(NamedTuple):
 
 def clues_of(view: Scene, answers: Answers) -> Clues:
     """What rules say of the request, whatever it cost, and what of it they would tell."""
-    said = heard(view)
+    said = _heard(view)
     told = [clue.cause for clue in claimed(view, answers, said)]
     found = dearest(said)
     number = np.full((len(cause_ids()), len(CLUE)), np.nan, np.float32)
@@ -44,6 +45,19 @@ def clues_of(view: Scene, answers: Answers) -> Clues:
         elif looked(view, key):
             number[at] = 0.0
     return Clues(number, found)
+
+
+def _heard(view: Scene) -> Sequence[Clue]:
+    """What rules say, kept of the request that was asked about last: who asks a model writes its sheet by it, and then weighs the
+    model's opinion against it.
+    """
+    last = view.case.once("heard of the last request", lambda _: dict[tuple[int, Metric], Sequence[Clue]]())
+    key = view.life.request, view.metric
+    if key not in last:
+        said = heard(view)
+        last.clear()
+        last[key] = said
+    return last[key]
 
 
 def looked(view: Scene, key: str) -> bool:

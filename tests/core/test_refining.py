@@ -11,6 +11,9 @@ import pytest
 from teller_core import answers, cli, refining
 from teller_core.data.said import unsupported
 from teller_core.errors import FormatError
+from teller_core.judge import clues
+from teller_core.judge.evidence import Clue
+from teller_core.judge.scene import Scene
 from teller_core.learning import forget, learn
 from teller_core.model import judging
 from teller_core.model.loading import LOADING, NOT_TRAINED, SHIPPED, Loader
@@ -126,6 +129,22 @@ def test_a_model_is_asked_only_at_tiers_that_it_learned_from(
     assert f"not asked: it learned from no request of which as little is recorded (tier T{rules.tier}: " in alone.model
     assert alone == rules.model_copy(update={"model": alone.model})
     assert "model: not asked" in page(alone, PLAIN)
+
+
+def test_rules_are_run_once_for_the_sheet_and_for_weighing_it(
+    store: Store, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader, rules = Loader(weights, wait=True), answers.why(store, "6", slo_ms=1.0)
+    heard: list[int] = []
+    real = clues.heard
+
+    def counted(view: Scene) -> list[Clue]:
+        heard.append(view.life.request)
+        return real(view)
+
+    monkeypatch.setattr(clues, "heard", counted)
+    assert refining.refine(store, rules, loader, slo_ms=1.0).judged_by == BOTH
+    assert heard == [5]
 
 
 def test_of_other_metrics_numbers_and_rules_speak_alone(store: Store, weights: Path) -> None:
