@@ -23,6 +23,8 @@ MOST_PENDING = 20_000
 TIMED = 11
 """One call in so many is timed. It is no even number: whoever calls in turns would be timed in one of them alone."""
 COST_EVERY_NS = 1_000_000_000
+LAST_S = 5.0
+"""How long the end of the program waits for what it did last to be written: a disk that is dead answers never."""
 AT_ONCE = 32
 """Rows made text in one go: the program's own threads get the interpreter in between."""
 _text = json.JSONEncoder(separators=(",", ":"), default=str).encode
@@ -56,10 +58,11 @@ class Writer:
         self.told = (0, 0)
         self.resting = False
         self.torn = False
-        self.wake = threading.Event()
+        self.wake, self.ending, self.ended = threading.Event(), threading.Event(), threading.Event()
         self.writing = threading.Lock()
+        self.pid = os.getpid()
         threading.Thread(target=self._run, name="teller-stats", daemon=True).start()
-        atexit.register(lambda: guarded("end", self.flush, True))
+        atexit.register(self._end)
 
     def add(self, make, *known):
         """Keep the rows that ``make(*known)`` gives; they are made when they are written."""
@@ -101,17 +104,25 @@ class Writer:
         return some > 0
 
     def _run(self):
-        while True:
+        while not self.ending.is_set():
             self.resting = True
             if not self.rows:
                 self.wake.wait()
             self.resting = False
             self.wake.clear()
             busy = True
-            while busy:
-                time.sleep(EVERY_S)
+            while busy and not self.ending.wait(EVERY_S):
                 busy = guarded("write", self.flush)
                 self.thread_ns = time.thread_time_ns()
+        guarded("end", self.flush, True)
+        self.ended.set()
+
+    def _end(self):
+        """Our thread writes what is left: a disk that is dead holds it, and not the program. A forked child has none."""
+        if os.getpid() == self.pid:
+            self.ending.set()
+            self.wake.set()
+            self.ended.wait(LAST_S)
 
     def _cost(self, now, calls):
         """What the plugin itself took so far: in the program's thread, in ours, and what went wrong."""

@@ -34,11 +34,15 @@ SILENT_S = 1.0
 """A process that lives longer than this is in the bundle, even where it has nothing to say."""
 REPORT_S = 5.0
 GONE_S = 0.5
+LAST_S, WINDOW_S = 5.0, 10.0
+"""How long the end of a process waits for what it did last to be written, and how much longer where a window may be open: a disk
+that is dead answers never, and must not hold the program.
+"""
 TASKS = "/proc/self/task"
 """Where Linux lists the threads of a process."""
 _thread = {}
 """``stop`` while a thread runs that nobody has told to end: held until then. ``ended``: held by the last one until its last line.
-``number``: what the system calls it.
+``number``: what the system calls it. ``last``: what it does before it ends.
 """
 _collections = {}
 
@@ -73,6 +77,9 @@ def _run_thread(folder):
     try:
         pthread_sigmask(SIG_BLOCK, valid_signals())
         start_new_thread(_live, (folder, stop, ended))
+    except BaseException:
+        _thread.clear()  # there is none to wait for
+        raise
     finally:
         pthread_sigmask(SIG_SETMASK, before)
 
@@ -99,15 +106,21 @@ class _Text:
 _NO_WARNING = ("ignore", _Text, DeprecationWarning, None, 0)
 
 
-def _stop_thread():
-    """Before a fork, and at the end."""
+def _stop_thread(patience=GONE_S):
+    """Before a fork, and at the end. False where it has not ended, as a dead disk holds it: then it goes on once it can."""
     stop = _thread.pop("stop", None)
     if stop is not None:
         stop.release()
     ended = _thread.get("ended")
-    if ended is not None and ended.acquire(timeout=GONE_S):
+    if ended is None:
+        return True
+    if ended.acquire(timeout=patience):
         ended.release()
         _wait_until_gone(_thread.get("number"))
+        return True
+    if stop is not None and stop.acquire(False):
+        _thread["stop"] = stop  # it has not seen it: a second one beside it would be held as well
+    return False
 
 
 def _wait_until_gone(number):
@@ -132,6 +145,9 @@ def _live(folder, stop, ended):
     _thread["number"] = get_native_id()
     try:
         guarded("thread", _watch, folder, stop)
+        last = _thread.pop("last", None)
+        if last is not None:
+            guarded("end", last, folder)
     finally:
         ended.release()
 
@@ -211,17 +227,28 @@ def _uvicorn(module, folder):
     """A server that a signal ended sends itself the signal again once it has served, and that runs no ``atexit``: so all is
     written when it has. Tested on uvicorn 0.54.
     """
-    after_await(module.Server, "shutdown", lambda args, kwargs, result: _write_all(folder))
+
+    def served(args, kwargs, result):
+        _end(folder)
+        _run_thread(folder)  # the process may live on
+
+    after_await(module.Server, "shutdown", served)
 
 
 def _end(folder):
-    """No thread of ours may still run while the interpreter goes away."""
-    _stop_thread()
-    _write_all(folder)
+    """No thread of ours may still run while the interpreter goes away. It writes what is left itself: a disk that is dead holds
+    it, and not the program.
+    """
+    if "stop" in _thread:
+        _thread["last"] = _write_all
+        _stop_thread(LAST_S + (WINDOW_S if "teller_shim_profile" in sys.modules else 0))
+        _thread.pop("last", None)
+    elif _stop_thread():
+        _write_all(folder)
 
 
 def _write_all(folder):
-    """An open window must not be lost, nor what is not a quarter second old. The process may live on: then it comes again."""
+    """An open window must not be lost, nor what is not a quarter second old."""
     guarded("profile", _of_profile, "finish", folder)
     guarded("collectives", collectives.finish, folder)
     if not events.silent():

@@ -68,7 +68,7 @@ def obey(folder):
 def finish(folder):
     """Close the window that is open, if one is, and wait until its trace is written."""
     thread = _state["thread"]
-    if thread is not None and thread is not threading.current_thread():
+    if thread is not None and thread.ident != threading.get_ident():  # to ask for the thread itself would make one
         _state["close"].set()
         thread.join(JOIN_S)
 

@@ -76,7 +76,11 @@ def before_call(owner, name, observe):
     def make(function):
         @functools.wraps(function)
         def observed(*args, **kwargs):
-            _counted(name, observe, args, kwargs)
+            try:
+                _counted(name, observe, args, kwargs)
+            except BaseException:  # Ctrl-C while we looked: the call is still the program's
+                function(*args, **kwargs)
+                raise
             return function(*args, **kwargs)
 
         return observed
