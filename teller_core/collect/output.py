@@ -19,6 +19,8 @@ BLOCK = 1 << 18
 TAIL = 64
 LONGEST_LINE = 1 << 16
 """A line that does not end is shown as it comes, when it is longer."""
+NO_LINE = (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError)
+"""What reading something else comes to; the last: a time beyond all years."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -129,11 +131,13 @@ def _write(out: int, data: bytes) -> None:
 def log_line(line: bytes) -> bytes:
     """A line of a log in JSON as the engine would have written it for people; as it is where it is none."""
     try:
-        row = cast("dict[str, Any]", json.loads(line))
-        created, text = float(row["created"]), str(row["message"])
-    except (ValueError, KeyError, TypeError, OverflowError):
+        return _for_people(cast("dict[str, Any]", json.loads(line)))
+    except NO_LINE:
         return line
-    stamp = time.strftime("%m-%d %H:%M:%S", time.localtime(created))
+
+
+def _for_people(row: dict[str, Any]) -> bytes:
+    stamp, text = time.strftime("%m-%d %H:%M:%S", time.localtime(float(row["created"]))), str(row["message"])
     who = f"({row.get('vllm_process_name') or row.get('processName', '')} pid={row.get('process', '')})"
     place = f"[{row.get('filename', '')}:{row.get('lineno', '')}]"
     trace = f"\n{row['exc_info']}" if isinstance(row.get("exc_info"), str) else ""

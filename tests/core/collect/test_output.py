@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.collect.output import Shown, _next, _shown, follow
+from teller_core.collect.output import Shown, _next, _shown, follow, log_line
 
 PIECES = st.lists(
     st.sampled_from([b"{", b'{"a"', b"}", b"\n", b"plain", b"\r", b"\xff", b"{}\n", b"\n\n"]), max_size=30
@@ -48,6 +48,24 @@ def test_every_byte_comes_through_and_only_whole_lines_of_json_are_changed(
     *lines, last = b"".join(pieces).split(b"\n")
     expected = b"".join((b"<" + line + b">" if line.startswith(b"{") else line) + b"\n" for line in lines) + last
     assert _followed(folder, pieces) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"created": 1e18, "message": "x"}',
+        b'{"created": NaN, "message": "x"}',
+        b'{"created": 1e400, "message": "x"}',
+        b'{"created": "1", "message": ' + b"[" * 60_000,
+        b'{"created": 1, "message": "x", "process": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"created": [], "message": "x"}',
+        b'{"created": 1}',
+        b"{",
+    ],
+)
+def test_a_line_of_json_that_no_engine_writes_stays_as_it_is_or_becomes_one_line(line: bytes) -> None:
+    assert log_line(line) == line or (b"\n" not in log_line(line) and log_line(line).endswith(b" x"))
+    assert log_line(b'{"created": 1, "message": "shown"}').endswith(b"shown")
 
 
 def test_a_line_that_does_not_end_is_shown_when_it_is_long(tmp_path: Path) -> None:
