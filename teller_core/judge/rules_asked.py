@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.line_fields import decimal_in, whole_in
 from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Float64, Int64
 from teller_core.judge.evidence import COUNTED, HINTED, RECORDED, Clue, cost, count, line_item, step_item
@@ -243,7 +244,7 @@ def _accepted(case: Case) -> dict[int, float]:
 
 def _told(name: str):
     def length(fields: dict[str, str]) -> float | None:
-        return float(fields[name]) if name in fields else None
+        return decimal_in(fields, name)
 
     return length
 
@@ -252,8 +253,8 @@ def _of_rate(fields: dict[str, str]) -> float | None:
     """From the share of drafts that were accepted: of so many in a row each counts only where all before it did (Leviathan et
     al. 2023, "Fast inference from transformers via speculative decoding", equation 1).
     """
-    rate, drafts = float(fields["acceptance"]), int(fields.get("speculative", 0))
-    return (1 - rate ** (drafts + 1)) / (1 - rate) if drafts and rate < 1 else None
+    rate, drafts = decimal_in(fields, "acceptance"), whole_in(fields, "speculative")
+    return (1 - rate ** (drafts + 1)) / (1 - rate) if drafts and rate is not None and rate < 1 else None
 
 
 SPECULATION = {

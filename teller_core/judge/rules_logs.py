@@ -2,6 +2,7 @@
 
 import json
 
+from teller_core.data.line_fields import decimal_in
 from teller_core.judge.evidence import COUNTED, HINTED, Clue, cost, count, line_item
 from teller_core.judge.rules_metrics import hw_fault as by_metrics
 from teller_core.judge.scene import Scene, over_work
@@ -32,7 +33,7 @@ def collective_hang(scene: Scene) -> Clue | None:
 
 def _waited(scene: Scene, row: int) -> int:
     fields = json.loads(scene.case.capture.lines.fields[row])
-    return max((int(float(fields[name]) * unit) for name, unit in WAITED.items() if name in fields), default=0)
+    return max(int((decimal_in(fields, name) or 0) * unit) for name, unit in WAITED.items())
 
 
 def hw_fault(scene: Scene) -> Clue | None:

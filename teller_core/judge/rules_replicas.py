@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.line_fields import whole_in
 from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.evidence import COUNTED, HINTED, Clue, cost, count, line_item
@@ -131,9 +132,11 @@ def _reports(case: Case) -> _Reports:
     for rule, waiting in REPORTS.items():
         for row in map(int, case.lines.get(rule, EMPTY_ROWS)):
             fields, step = json.loads(lines.fields[row]), int(lines.step[row])
-            engine = int(fields.get("engine", case.capture.steps.engine[step] if step >= 0 else -1))
-            if engine >= 0 and {"running", waiting} <= fields.keys():
-                told.append((int(lines.time[row]), Load(engine, int(fields["running"]), int(fields[waiting]), row)))
+            named = whole_in(fields, "engine")
+            engine = named if named is not None else int(case.capture.steps.engine[step]) if step >= 0 else -1
+            runs, waits = whole_in(fields, "running"), whole_in(fields, waiting)
+            if engine >= 0 and runs is not None and waits is not None:
+                told.append((int(lines.time[row]), Load(engine, runs, waits, row)))
     latest: dict[int, tuple[int, Load]] = {}
     found: dict[int, tuple[Load, Load]] = {}
     for time, load in sorted(told):

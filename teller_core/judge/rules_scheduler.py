@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.line_fields import whole_in
 from teller_core.data.steps import Role
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.judge.beside import BESIDE, Arrivals, arrivals
@@ -84,7 +85,7 @@ def _never_admitted(scene: Scene) -> Clue | None:
 
 
 def _number(case: Case, row: int, field: str) -> int:
-    return int(json.loads(case.capture.lines.fields[row]).get(field, 0))
+    return whole_in(json.loads(case.capture.lines.fields[row]), field) or 0
 
 
 def _reported_queue(scene: Scene) -> Clue | None:
@@ -94,7 +95,7 @@ def _reported_queue(scene: Scene) -> Clue | None:
     if not rows:
         return None
     name = dict(QUEUES)
-    found = {row: int(json.loads(lines.fields[row]).get(name[lines.rule[row]], 0)) for row in rows}
+    found = {row: _number(scene.case, row, name[lines.rule[row]]) for row in rows}
     most = max(found, key=lambda row: found[row], default=None)
     ns = over_work(scene)
     if most is None or found[most] <= 0 or ns <= 0:

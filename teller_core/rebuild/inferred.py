@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from teller_core.data.line_fields import whole_in
 from teller_core.data.records import Recording, RequestFact, known
 from teller_core.data.steps import Steps
 from teller_core.data.table import UNKNOWN
@@ -171,6 +172,10 @@ def _most(recording: Recording, entry: Entry) -> int:
     """The most tokens that the answer may have, as the line of its coming says; -1 where none does."""
     for fact in entry.facts:
         line = recording.lines[fact.line] if fact.line is not None else None
-        if line is not None and line.rule in RECEIVED_RULES and line.fields.get("max_tokens", "").isdecimal():
-            return int(line.fields["max_tokens"])
+        if (
+            line is not None
+            and line.rule in RECEIVED_RULES
+            and (most := whole_in(line.fields, "max_tokens")) is not None
+        ):
+            return most
     return -1

@@ -1,10 +1,10 @@
 """What an engine's log says from time to time of all its requests together, as readings like those of /metrics."""
 
 import json
-from typing import Any
 
 import numpy as np
 
+from teller_core.data.line_fields import decimal_in
 from teller_core.data.readings import Readings
 from teller_core.data.steps import Lines
 
@@ -31,12 +31,12 @@ GAUGES: dict[str, tuple[tuple[str, str, float], ...]] = {
 def log_readings(lines: Lines) -> Readings:
     """The gauges that ``lines`` tell, a source a process and engine; a line without a field tells nothing of it."""
     rows = sorted(
-        (name, f"{lines.process[at]} {fields.get('engine', '')}".strip(), int(lines.time[at]), value)
+        (name, f"{lines.process[at]} {fields.get('engine', '')}".strip(), int(lines.time[at]), value * scale)
         for at, rule in enumerate(lines.rule)
         if rule in GAUGES
         for fields in [json.loads(lines.fields[at])]
         for name, field, scale in GAUGES[rule]
-        if (value := _number(fields.get(field), scale)) is not None
+        if (value := decimal_in(fields, field)) is not None
     )
     times = np.array([time for _, _, time, _ in rows], dtype=np.int64)
     return Readings(
@@ -46,10 +46,3 @@ def log_readings(lines: Lines) -> Readings:
         stop=times,
         value=np.array([value for *_, value in rows], dtype=np.float64),
     )
-
-
-def _number(text: Any, scale: float) -> float | None:
-    try:
-        return None if text is None else float(text) * scale
-    except ValueError:
-        return None
