@@ -7,7 +7,7 @@ from teller_core.data.report import CaptureReport, RankReport, SliceLine, SliceR
 
 SHOWN = 3
 """Captures for which a call is named."""
-SPAN = re.compile(r"\d+:\d+")
+SPAN = re.compile(r"\d{1,9}:\d{1,18}")
 """The handle of a span, RANK:ROW. Other lines stand for steps, requests and pauses."""
 
 

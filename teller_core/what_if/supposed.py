@@ -15,6 +15,8 @@ DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ns|us|ms|s)?")
 STEP = re.compile(r"step\s+(\d{1,9})")
 USUAL = "usual"
 MOST = 64
+LONGEST_NS = 3600 * NS["s"]
+"""No call and no step takes longer: thousands of such calls still fit an int64."""
 HOW = "Write TARGET=DURATION as in 'step 17=10ms', '0:1234=1ms', 'aten::mm=1ms', or 'steps=usual'"
 
 
@@ -45,12 +47,14 @@ def _one(text: str) -> Supposed:
     if not equals or not target:
         raise InputError("what is supposed", "it does not say what took what instead", HOW)
     if step := STEP.fullmatch(target):
-        return Supposed("step", step[1], _ns(duration, usual=True), _said(f"step {int(step[1])}", duration))
+        return Supposed("step", str(int(step[1])), _ns(duration, usual=True), _said(f"step {int(step[1])}", duration))
     if target == "steps":
         if duration != USUAL:
             raise InputError("what is supposed", "all steps together can only be as usual", HOW)
         return Supposed("steps", target, None, "each step of its engine had taken at most what its work predicts")
     kind = "span" if is_span(target) else "operator"
+    if kind == "span":
+        target = ":".join(str(int(part)) for part in target.split(":"))
     return Supposed(kind, target, _ns(duration, usual=False), _said(target, duration))
 
 
@@ -59,7 +63,10 @@ def _ns(duration: str, *, usual: bool) -> int | None:
         return None
     if not (number := DURATION.fullmatch(duration)):
         raise InputError("what is supposed", "its duration cannot be read", HOW)
-    return round(float(number[1]) * NS[number[2] or "ms"])
+    ns = round(float(number[1]) * NS[number[2] or "ms"])
+    if ns > LONGEST_NS:
+        raise InputError("what is supposed", "it takes longer than an hour", HOW)
+    return ns
 
 
 def _said(target: str, duration: str) -> str:
