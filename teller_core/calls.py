@@ -317,7 +317,7 @@ def _model(model: Parser, common: Parser) -> None:
 
 def _served(verb: Parser, engine: str) -> None:
     verb.add_argument("--mix", choices=MIXES, default="steady", help="of the requests (default: steady)")
-    verb.add_argument("--engine", choices=("vllm", "transformers"), default=engine, help=f"default: {engine}")
+    verb.add_argument("--engine", choices=("vllm", "transformers"), default=engine, help=f"server (default: {engine})")
     _vllm(verb)
 
 

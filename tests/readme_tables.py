@@ -56,8 +56,7 @@ def commands() -> str:
     """One row a verb: how it is called and what it does."""
     rows: list[tuple[str, str]] = []
     for name, called, text in _verbs(parser(cli.VERBS)):
-        words = [f"teller {name}", *(shown for action in called._actions if (shown := _usage(action)))]
-        rows.append((f"`{' '.join(words)}`", text))
+        rows.append((f"`teller {name} {' '.join(_usages(called))}`".replace(" `", "`"), text))
     return _table(("command", "does"), rows)
 
 
@@ -145,15 +144,27 @@ def _verbs(above: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Argum
                 ]
 
 
+def _usages(called: argparse.ArgumentParser) -> list[str]:
+    """Each argument as it is written, in brackets where it may be left out, and those of which one is needed together."""
+    either = [group for group in called._mutually_exclusive_groups if group.required]
+    shown: list[str] = []
+    for action in called._actions:
+        group = next((group for group in either if action in group._group_actions), None)
+        if group is None and action.dest not in ("help", "db", "json", "debug"):
+            word = _usage(action)
+            shown.append(word if action.required and action.nargs != "*" else f"[{word}]")
+        elif group is not None and action is group._group_actions[0]:
+            shown.append(f"({' or '.join(map(_usage, group._group_actions))})")
+    return shown
+
+
 def _usage(action: argparse.Action) -> str:
-    if action.dest in ("help", "db", "json", "debug"):
-        return ""
     value = action.metavar or action.dest.upper()
     if not action.option_strings:
-        return f"{value}{'...' if action.nargs == '+' else ''}"
+        return f"{value}{'...' if action.nargs in ('+', '*') else ''}"
     if action.choices:
         value = " or ".join(map(str, action.choices))
-    return f"[{action.option_strings[0]}{'' if action.nargs == 0 else f' {value}'}]"
+    return f"{action.option_strings[0]}{'' if action.nargs == 0 else f' {value}'}"
 
 
 def _type(annotation: Any) -> str:

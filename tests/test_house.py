@@ -15,6 +15,7 @@ import pytest
 
 import teller_mcp.server
 from teller_core.cli import VERSION
+from teller_core.errors import InputError
 from teller_mcp.__main__ import _parser as server_parser
 
 ROOT = Path(__file__).parent.parent
@@ -118,6 +119,22 @@ def test_the_tables_for_readers_are_up_to_date(page: str) -> None:
     tables = load("readme_tables")
     assert page in tables.TABLES
     assert (ROOT / page).read_text("utf-8") == tables.written(page), "run python tests/readme_tables.py"
+
+
+def test_what_the_readme_shows_without_brackets_is_all_that_a_verb_needs() -> None:
+    from teller_core import cli
+    from teller_core.calls import parser
+
+    rows = re.findall(r"^\| `teller (.+?)` \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert len(rows) > 20
+    for row in rows:
+        needed = re.sub(r"\((.+?) or [^)]+\)", r"\1", re.sub(r" \[[^]]+\]", "", row))
+        words = ["3" if word == "N" else word.removesuffix("...") for word in needed.split()]
+        assert parser(cli.VERBS).parse_args(words).verb
+        values = [at for at, word in enumerate(words) if re.fullmatch(r"[A-Z=]+|3", word)]
+        for at in values:  # and nothing of it may be left out
+            with pytest.raises(InputError):
+                parser(cli.VERBS).parse_args([*words[: at - words[at - 1].startswith("-")], *words[at + 1 :]])
 
 
 def test_every_page_that_has_tables_is_compared_and_linked() -> None:
