@@ -21,7 +21,7 @@ SIDES: tuple[Side, Side] = ("train", "test")
 MODELS = ("plain", "deep", "wide")
 LOADS = ("steady", "chat", "bursty")
 STRIKES = 12
-"""Of a life: three blocks."""
+"""Of a life: two blocks."""
 CALM = 3
 """Of these, hard negatives."""
 OWN = 6
