@@ -150,7 +150,7 @@ def test_the_clients_in_the_readme_are_configured_with_arguments_that_exist() ->
     servers = [(snippet.get("mcpServers") or snippet["servers"])["teller"] for snippet in snippets]
     commands = [[server["command"], *server["args"]] for server in servers]
     commands += [line.split(" -- ")[1].split() for line in text.splitlines() if line.startswith("claude mcp add")]
-    assert len(commands) == 4
+    assert len(commands) == 3
     for command, *arguments in commands:
         assert command == "teller-mcp"
         assert server_parser().parse_args(arguments).root
