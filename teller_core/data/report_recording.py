@@ -116,7 +116,7 @@ class RecipeReport(Model):
     helm: str | None = Field(default=None, description="values of the chart, where they were asked for")
     files: list[RecipeFile]
     gives: list[str] = Field(description="what is then recorded")
-    then: list[str] = Field(description="what to do once it ran")
+    then: list[str] = Field(description="what to do with it, in turn, from its start to reading what it left")
     notes: list[str]
 
 

@@ -4,6 +4,7 @@ vLLM's arguments and variables are those of its 0.32, as its parser knows them; 
 (server arguments, production request tracing) and of its ``environ`` module in November 2026.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,6 @@ Door = Literal["plugin", "flags"]
 TIERS = {"T1": 1, "T2": 2}
 RECORDS = Path("teller-records")
 COLLECTOR = "http://127.0.0.1:4318/v1/traces"
-READ = "teller import --together {folder}"
 _COLLECTOR_FILE = """receivers:
   otlp:
     protocols:
@@ -52,7 +52,7 @@ def recipe(engine: str, tier: str, door: Door, folder: Path, *, helm: bool = Fal
             if made.door == "plugin"
             else ["mkdir -p teller-records", log]
         )
-        then = [*got, READ.format(folder="teller-records")]
+        then = [*got, _read(RECORDS)]
         made = made.model_copy(update={"helm": values(made), "then": then})
     return DoctorReport(subject="recipe", name=engine, checks=[], recipe=made)
 
@@ -88,15 +88,20 @@ def _vllm_plugin(tier: int, folder: Path) -> RecipeReport:
         gives=gives,
         then=[
             *_output(folder / "server.log"),
-            READ.format(folder=folder),
+            _read(folder),
         ],
         notes=notes,
     )
 
 
 def _output(log: Path) -> list[str]:
-    """Where the engine's output goes: beside the rest, for what only the log tells."""
-    return [f"mkdir -p {log.parent}", f"start it with its output kept: > {log} 2>&1"]
+    """Where the engine's output goes: beside the rest, for what only the log tells. Lines that can be pasted."""
+    kept = f"COMMAND > {shlex.quote(str(log))} 2>&1    # your own command, its output kept"
+    return [f"mkdir -p {shlex.quote(str(log.parent))}", kept]
+
+
+def _read(folder: Path) -> str:
+    return f"teller import --together {shlex.quote(str(folder))}"
 
 
 def _plugin_variables(folder: Path) -> dict[str, str]:
@@ -136,7 +141,7 @@ def _vllm_flags(tier: int, folder: Path) -> RecipeReport:
             )
         ],
         gives=gives,
-        then=[*_output(folder / "server.jsonl"), READ.format(folder=folder)],
+        then=[*_output(folder / "server.jsonl"), _read(folder)],
         notes=[
             "It needs the packages opentelemetry-sdk and opentelemetry-exporter-otlp where vLLM runs",
             "--enable-log-requests writes the parameters of each request to the log, at INFO no prompts",
@@ -166,7 +171,7 @@ def _sglang(tier: int, door: Door, folder: Path) -> RecipeReport:
         arguments=arguments,
         files=[],
         gives=gives,
-        then=[*_output(folder / "server.log"), READ.format(folder=folder)],
+        then=[*_output(folder / "server.log"), _read(folder)],
         notes=[
             "These switches are those of SGLang's documentation: none was run by us",
             "Spans of requests with all their phases: --enable-trace --otlp-traces-endpoint 127.0.0.1:4317",
@@ -184,7 +189,7 @@ def _transformers(tier: int, door: Door, folder: Path) -> RecipeReport:
         arguments=["--continuous-batching"],
         files=[],
         gives=["every request, every batch with its requests and tokens, pauses, counters of its processes"],
-        then=[f"teller capture --to {folder} -- transformers serve MODEL --continuous-batching"],
+        then=[f"teller capture --to {shlex.quote(str(folder))} -- transformers serve MODEL --continuous-batching"],
         notes=[
             "transformers has no door of its own: its log holds no ids, no times and no steps, at any level",
             "A proxy before it that logs durations gives T1: teller formats lists which are read",

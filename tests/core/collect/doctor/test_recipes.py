@@ -42,6 +42,18 @@ def test_every_engine_has_a_recipe_whose_files_are_there(engine: str, tier: str,
             assert Path(found.environment[name]).exists()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_to_be_done_can_be_pasted_whatever_the_folder_is_called(engine: str, door: Door) -> None:
+    folder = Path("my records").absolute()
+    found = recipe(engine, "T2", door, folder).recipe
+    assert found is not None
+    for line in found.then:
+        first, *words = shlex.split(line, comments=True)
+        assert first in ("mkdir", "COMMAND", "teller")
+        assert any(Path(word) == folder or Path(word).parent == folder for word in words)
+
+
 def test_the_plugin_alone_gives_requests_and_one_switch_more_gives_steps() -> None:
     assert made("vllm", "T1").arguments == []
     assert made("vllm", "T2").arguments == ["--enable-logging-iteration-details"]
