@@ -4,6 +4,7 @@ import numpy as np
 
 from teller_core.data.steps import Requests
 from teller_core.data.table import UNKNOWN, Float64, Int64
+from teller_core.tell.layout import many
 
 FEWEST = 8
 """Below this many requests a quarter holds one or two, and any difference is an anecdote."""
@@ -20,7 +21,9 @@ def what_differs(requests: Requests, value: Int64) -> str:
     if not len(known):
         return "Nothing recorded how long any of them took, so they stand in the order in which they came."
     if len(known) < FEWEST:
-        return f"{len(known)} requests were measured: too few to tell the slow from the fast (at least {FEWEST})."
+        return (
+            f"Only {many(len(known), 'request')} measured: too few to tell the slow from the fast (at least {FEWEST})."
+        )
     order = known[np.argsort(value[known], kind="stable")]
     cut = len(order) - len(order) // 4
     fast, slow = order[:cut], order[cut:]

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from teller_core.data.report import Ask, ServiceLevel
 from teller_core.tell.instead import instead, no_requests
 from teller_core.tell.layout import Style, without_middle
@@ -91,6 +93,16 @@ def test_a_cause_is_never_cut_for_an_id_and_loses_its_family_on_narrow_pages(sam
     assert "scheduler.kv_preemption" in wide and "  cha" in wide and "9c  " in wide
     assert "kv_preemption" in narrow and "scheduler" not in narrow
     assert max(map(len, narrow.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_metric_by_which_nothing_was_judged_has_no_verdict_in_any_width(samples: Any, width: int) -> None:
+    table = samples.table(2)
+    bare = [[*row[:-1], None] for row in table.rows]
+    assert table.columns[-1] == "verdict"
+    shown = page(table.model_copy(update={"metric": "ttft", "rows": bare}), Style(width=width))
+    assert "None" not in shown
+    assert "teller why" in shown
 
 
 def test_an_id_is_cut_in_its_middle() -> None:
