@@ -1,6 +1,6 @@
 """Answers as pages for a terminal, a page a kind of report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from teller_core.data.losses import loss
@@ -214,20 +214,9 @@ def _ranks(report: WhyReport, style: Style) -> list[str]:
 
 def _capture(report: CaptureReport, style: Style) -> list[str]:
     known = " (already known)" if report.already_known else ""
-    error = "unknown" if report.clock_error_ns is None else f"{report.clock_error_ns / 1e3:,.1f} us"
-    kernels = (
-        f"{report.kernels:,} kernels ({milliseconds(report.kernel_time_ns / 1e6)})" if report.kernels else "no kernels"
-    )
     lines = [
         style.head(f"{report.id[:12]}  {plain(report.name, LONGEST_NAME)}{known}"),
-        *wrap(
-            f"{plain(report.engine or 'engine unknown')}, tier T{report.tier}, {many(report.requests, 'request')}, "
-            f"{many(report.steps, 'step')} (mapping {report.mapping}), "
-            f"{ranks_of(report)} (clock error {error}), {kernels}, "
-            f"{many(report.log_lines, 'log line')}, {many(report.redactions, 'redaction')}",
-            style,
-            "  ",
-        ),
+        *wrap(", ".join(_holds(report)), style, "  "),
     ]
     lines += wrap(f"held against {plain(report.reference)} at import", style, "  ") if report.reference else []
     if report.identity is not None:
@@ -243,6 +232,21 @@ def _capture(report: CaptureReport, style: Style) -> list[str]:
     for number, finding in enumerate(report.findings, 1):
         lines += _finding(number, finding, style)
     return lines
+
+
+def _holds(report: CaptureReport) -> Iterator[str]:
+    """What it holds; how its parts are tied together only where it has them."""
+    yield plain(report.engine or "engine unknown")
+    yield f"tier T{report.tier}"
+    yield many(report.requests, "request")
+    yield f"{many(report.steps, 'step')} (mapping {report.mapping})" if report.steps else "no steps"
+    error = "unknown" if report.clock_error_ns is None else f"{report.clock_error_ns / 1e3:,.1f} us"
+    yield f"{ranks_of(report)} (clock error {error})" if report.ranks else "no ranks"
+    kernels, took = report.kernels, milliseconds(report.kernel_time_ns / 1e6)
+    yield f"{many(kernels, 'kernel')} ({took})" if kernels else "no kernels"
+    yield many(report.log_lines, "log line") if report.log_lines else "no log lines"
+    if report.redactions:
+        yield f"{many(report.redactions, 'redaction')} (prompts, keys or addresses taken out of them)"
 
 
 def _identity(one: IdentityReport) -> str:

@@ -210,6 +210,15 @@ def test_a_request_of_which_no_step_is_known_leads_to_its_peers(samples: Any) ->
     assert "its steps unknown" in shown
 
 
+def test_a_capture_says_of_its_parts_only_what_it_has(samples: Any) -> None:
+    log = samples.capture().model_copy(
+        update={"ranks": [], "steps": 0, "kernels": 0, "redactions": 0, "clock_error_ns": None, "mapping": "unknown"}
+    )
+    shown = " ".join(page(CapturesReport(captures=[log]), PLAIN).split())
+    assert "no steps, no ranks, no kernels, 612 log lines" in shown
+    assert not any(word in shown for word in ("mapping", "clock error", "redaction"))
+
+
 def test_a_file_that_steers_a_recorder_is_no_loss_of_a_capture(samples: Any) -> None:
     capture = samples.capture().model_copy(update={"problems": {"control_file": 2}})
     assert "Lost" not in page(CapturesReport(captures=[capture]), PLAIN)
