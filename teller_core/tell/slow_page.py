@@ -100,7 +100,7 @@ def _rows_with_causes(report: SlowReport, style: Style) -> list[str]:
     if "verdict" not in columns:
         return _drawn(columns, style)
     named = [one or other for one, other in zip(cause, columns["verdict"], strict=True)]
-    brief = [None if one is None else str(one).rpartition(".")[2] for one in named]
+    brief: list[Cell] = [None if one is None else str(one).rpartition(".")[2] for one in named]
     lines: list[str] = []
     for said, left in ((named, ""), (brief, ""), (brief, "engine_id")):
         lines = _drawn({name: cells for name, cells in {**columns, "verdict": said}.items() if name != left}, style)
