@@ -34,6 +34,8 @@ from teller_core.tell.progress import Told, nobody
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LEARNED_BY: tuple[Metric, ...] = tuple(each for each in get_args(Metric) if each != "slo")
 """Metrics by which it is learned what is claimed; a promise is about the time from end to end."""
+NUMBERED = 60
+"""Characters of a name that gets a number: with it, it still is one."""
 SHOWN = 8
 """Requests that a refusal names."""
 
@@ -68,18 +70,20 @@ def learn(
         if not healthy:
             _check_healthy(store, mine)
     at = datetime.now(UTC).isoformat(timespec="milliseconds")  # who learns twice in a second has two baselines
-    called = [_free_name(store, service, name or short_name(service), said=name is not None) for service, _ in groups]
+    called = [name or short_name(service) for service, _ in groups]
     if len(set(called)) < len(called):  # what tells these services apart is in no name
-        called = [
-            _free_name(store, service, f"{each}-{number}", said=False)
-            for number, ((service, _), each) in enumerate(zip(groups, called, strict=True), 1)
-        ]
+        called = [f"{each[:NUMBERED]}-{number}" for number, each in enumerate(called, 1)]
+
+    def check(rows: Sequence[LearnedRow]) -> None:
+        for (service, _), each in zip(groups, called, strict=True):
+            _check_free(rows, service, each, said=name is not None)
+
+    check(store.learned_rows())  # at once; and again when it is kept, as others learn meanwhile
     made = [
         _learned(store, mine, service, each, at, progress=progress)
         for (service, mine), each in zip(groups, called, strict=True)
     ]
-    for one in made:
-        store.keep_learned(one)
+    store.keep_learned(*made, unless=check)
     return LearnReport(learned=[_report(one) for one in made])
 
 
@@ -147,13 +151,11 @@ def _check_healthy(store: Store, ids: Sequence[str]) -> None:
         )
 
 
-def _free_name(store: Store, service: dict[str, str], called: str, *, said: bool) -> str:
-    """What the baseline is called. Raises InputError where that name is another service's, or may be and nobody ``said`` that it
-    is this one's.
-    """
-    other = next((row for row in store.learned_rows() if row.name == called), None)
+def _check_free(rows: Sequence[LearnedRow], service: Mapping[str, str], called: str, *, said: bool) -> None:
+    """Raise InputError where that name is another service's, or may be and nobody ``said`` that it is this one's."""
+    other = next((row for row in rows if row.name == called), None)
     if other is None:
-        return called
+        return
     if other.format == DAMAGED:
         raise broken(called)
     if facts := unlike(service, other.service):
@@ -168,7 +170,6 @@ def _free_name(store: Store, service: dict[str, str], called: str, *, said: bool
             "there is one, and whether it is of this service was not recorded: no model is named",
             f"Say that it is, with --as {called}, or choose another name",
         )
-    return called
 
 
 def _learned(

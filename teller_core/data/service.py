@@ -51,8 +51,9 @@ def service_of(engine: str, lines: Lines, ranks: Sequence[Rank]) -> dict[str, st
     for row, rule in enumerate(lines.rule):
         if rule in SHOWN_AT_START:
             fields = json.loads(lines.fields[row] or "{}")
-            found |= {name: _short(str(fields[name])) for name in SHOWN_AT_START[rule] if fields.get(name)}
-            found |= {"path": _path(str(fields["model"]))} if found.get("model") and fields.get("model") else {}
+            said = {name: str(fields[name]) for name in SHOWN_AT_START[rule] if fields.get(name)}
+            found |= {name: short for name, text in said.items() if (short := _short(text))}
+            found |= {"path": _path(said["model"])} if "model" in said and _short(said["model"]) else {}
     number = {rank.rank for rank in ranks if rank.rank >= 0 and rank.role not in ("frontend", "")}
     if number:
         found["ranks"] = str(len(number))
@@ -61,14 +62,16 @@ def service_of(engine: str, lines: Lines, ranks: Sequence[Rank]) -> dict[str, st
 
 def _short(text: str) -> str:
     """A model without the folder that it lies in, a number format without its module."""
-    last = text.rstrip("/").rpartition("/")[2]
+    last = text.rstrip("/").rpartition("/")[2].strip()
     return last.removeprefix("torch.")[:LONGEST]
 
 
 def _path(text: str) -> str:
     """What the model is called in full: two of one name in different folders, or of different makers, are two."""
     whole = normpath(text)
-    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 17]}~{sha256(whole.encode()).hexdigest()[:16]}"
+    if len(whole) <= LONGEST:
+        return whole
+    return f"{whole[: LONGEST - 17]}~{sha256(whole.encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
 
 
 def unlike(here: Mapping[str, str], there: Mapping[str, str], *, said: bool = False) -> list[str]:

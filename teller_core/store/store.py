@@ -209,9 +209,20 @@ class Store:
         return learned.read(self._con, name)
 
     @refusing
-    def keep_learned(self, given: Learned) -> None:
-        """Keep a baseline, in place of one of its name: whole or not at all. Waits as :meth:`save` does."""
-        learned.write(self._con, given)
+    def keep_learned(self, *given: Learned, unless: Callable[[Sequence[LearnedRow]], object] | None = None) -> None:
+        """Keep baselines, in place of those of their names: all of them whole, or none. ``unless`` raises where what was learned
+        by then forbids it. Waits as :meth:`save` does.
+        """
+        self._con.execute("BEGIN IMMEDIATE")
+        try:
+            if unless is not None:
+                unless(learned.read_rows(self._con))
+            for each in given:
+                learned.write(self._con, each)
+            self._con.execute("COMMIT")
+        finally:
+            if self._con.in_transaction:
+                self._con.execute("ROLLBACK")
 
     @refusing
     def forget_learned(self, name: str) -> None:

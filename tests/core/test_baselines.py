@@ -157,6 +157,16 @@ def test_models_of_one_name_in_two_places_are_two() -> None:
     assert unlike(*long) == ["path of the model"] and max(map(len, long[0].values())) <= 64
 
 
+@pytest.mark.parametrize("model", ["/", "///", " ", "/ /"])
+def test_a_model_without_a_name_is_not_recorded(model: str) -> None:
+    assert "model" not in named(model) and "path" not in named(model) and not vouched(named(model), named(model))
+
+
+def test_a_model_whose_long_name_is_no_text_is_called_by_what_it_is() -> None:
+    one, other = named("\ud800" * 100), named("\ud801" * 100)
+    assert unlike(one, one) == [] and unlike(one, other)
+
+
 def test_a_baseline_of_before_paths_were_kept_is_used(store: Store) -> None:
     keep(store, "0a", recorded())
     old = {name: value for name, value in stored_service(store, "0a" * 32).items() if name != "path"}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from teller_core import learning
 from teller_core.answers import why
 from teller_core.baselines import not_used, stored_service, usual_for
 from teller_core.data.capture import Capture
@@ -278,6 +279,33 @@ def test_two_that_learn_at_once_are_both_heard(store: Store) -> None:
         "right": 19,
         "monday": 60,
     }
+
+
+def test_of_two_services_that_learn_one_name_at_once_the_second_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for identity, dtype in (("0a", "float32"), ("0b", "float16")):
+        keep(store, identity, recorded(dtype=dtype))
+    made = learning.learned_from
+
+    def beside(*given: Any) -> Learned:
+        monkeypatch.setattr(learning, "learned_from", made)
+        with Store.open(store.path) as other:
+            learn(other, ["0a"], name="monday")
+        return made(*given)
+
+    monkeypatch.setattr(learning, "learned_from", beside)
+    with pytest.raises(InputError, match="another service, whose number format is not the same"):
+        learn(store, ["0b"], name="monday")
+    assert only(store).service["dtype"] == "float32"
+
+
+def test_services_whose_long_names_get_numbers_are_forgotten_by_name(store: Store) -> None:
+    for identity, dtype in (("0a", "float32"), ("0b", "float16")):
+        keep(store, identity, recorded(dtype=dtype, model="m" * 100))
+    for one in learn(store, ["0a", "0b"]).learned:
+        assert learning.NAME.fullmatch(one.name)
+        assert one.name not in [left.name for left in forget(store, one.name).learned]
 
 
 def test_killed_while_it_learns_leaves_the_old_or_the_new(store: Store) -> None:
