@@ -157,6 +157,7 @@ def _strike(given: argparse.Namespace) -> "Strike | None":
 
 
 def _lifted(given: argparse.Namespace) -> int:
+    from teller_core.data.whole import keep_text
     from teller_core.lab.savings import lifted
     from teller_core.lab.telling_savings import lines_of_lifted, report_of_lifted
 
@@ -165,13 +166,14 @@ def _lifted(given: argparse.Namespace) -> int:
         return _predicted(given)
     found = lifted(*(_packed(life) if life.suffix == ".xz" else _recorded(life)))
     if given.to is not None:
-        given.to.write_text(json.dumps([asdict(each) for each in found]) + "\n")
+        keep_text(given.to, json.dumps([asdict(each) for each in found]) + "\n")
     report = report_of_lifted(life.stem, found)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_lifted(report)))
     return 0
 
 
 def _predicted(given: argparse.Namespace) -> int:
+    from teller_core.data.whole import keep_text
     from teller_core.ingest.files.room import cores
     from teller_core.lab.benchmark.pack import lives
     from teller_core.lab.lifting.predict import predicted
@@ -186,7 +188,7 @@ def _predicted(given: argparse.Namespace) -> int:
         pairs = predicted(packed, lambda text: shown(text, 0, 0), at_once=cores())
     report = report_of_predicted(given.side, len(packed), pairs)
     if given.to is not None:
-        given.to.write_text(report.model_dump_json(indent=1) + "\n")
+        keep_text(given.to, report.model_dump_json(indent=1) + "\n")
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_predicted(report, style())))
     return 0
 

@@ -145,8 +145,12 @@ def _first(strike: Strike) -> Block:
     return Block(0, [strike], [[0, *[HEALTHY] * TWINS]], int(strike.knobs["requests"]))
 
 
+BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""What reading a truth that nobody wrote so comes to."""
+
+
 def block_of(line: Mapping[str, Any]) -> BlockTruth:
-    """The truth of a block from its JSON."""
+    """The truth of a block from its JSON. Raises one of BROKEN where it is none."""
     windows = [window_of(window) for window in line["windows"]]
     strikes = [_strike(strike) for strike in line["strikes"]]
     return BlockTruth(line["block"], line["bundle"], windows, strikes, line["healthy_differ"])

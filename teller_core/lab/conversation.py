@@ -19,6 +19,7 @@ from teller_core.data.report import (
     TruthReport,
     WhyReport,
 )
+from teller_core.data.whole import made_folder
 from teller_core.errors import TellerError
 from teller_core.lab.profiling import WARM
 from teller_core.lab.requests import warm_up
@@ -77,7 +78,7 @@ def headless(seed: int | None, fault: str | None, keep: Path | None, *, verbs: A
 @contextmanager
 def _folder(keep: Path | None) -> Generator[Path]:
     if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
+        made_folder(keep)
         if any(keep.iterdir()):
             raise TellerError(f"--keep {keep.name}", "the folder is not empty", "Name a new one")
         yield keep.resolve()

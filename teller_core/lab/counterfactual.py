@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.data.whole import whole
-from teller_core.errors import InputError
+from teller_core.errors import FormatError, InputError
 from teller_core.lab import nodes
-from teller_core.lab.blocks import HEALTHY, Strike, Window, window_of
+from teller_core.lab.blocks import BROKEN, HEALTHY, Strike, Window, window_of
 from teller_core.lab.effect import Ratio, Row, ratios
 from teller_core.lab.injectors import injector
 from teller_core.lab.life import PAUSE_S, run_window, same_life, sent
@@ -129,9 +129,12 @@ def rerun(asked: Asked, folder: Path, progress: Progress, *, starts: int = START
 
 
 def ran(folder: Path) -> list[Ran]:
-    """The windows of all starts that ``folder`` holds whole."""
+    """The windows of all starts that ``folder`` holds whole. Raises FormatError for one that is no window."""
     file = folder / WINDOWS
-    return [_ran(json.loads(line)) for line in (file.read_text().splitlines() if file.exists() else ())]
+    try:
+        return [_ran(json.loads(line)) for line in (file.read_text().splitlines() if file.exists() else ())]
+    except BROKEN as error:
+        raise FormatError(WINDOWS, "it is damaged", "Record both again, into a new folder") from error
 
 
 def _ran(line: dict[str, Any]) -> Ran:

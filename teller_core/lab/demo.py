@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.collect.bundle import close_window, events, open_window
+from teller_core.data.whole import made_folder
 from teller_core.errors import TellerError
 from teller_core.lab import load
 from teller_core.lab.injectors import injector
@@ -36,7 +37,7 @@ def run_episode(seed: int, fault: str | None, folder: Path, progress: Progress) 
     """
     plan = plan_episode(seed, fault)
     start = program(SETUP.engine)
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     bundle = folder / "bundle"
     with served(SETUP, start, bundle, progress) as live:
         if plan.strike is not None:

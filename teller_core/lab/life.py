@@ -14,10 +14,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from teller_core.data.whole import whole_lines
-from teller_core.errors import InputError, TellerError
+from teller_core.data.whole import keep_text, made_folder, whole_lines
+from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.lab import load, nodes
 from teller_core.lab.blocks import (
+    BROKEN,
     HEALTHY,
     ROUNDS,
     TWINS,
@@ -71,7 +72,7 @@ def run_life(
     asked = {"load": mix, "seed": seed, "wanted": [list(each) for each in wanted], "requests": requests}
     same_life(folder, {**asdict(setup), **asked})
     done = truths(folder)
-    (folder / TRUTH).write_text(whole_lines(folder / TRUTH))
+    keep_text(folder / TRUTH, whole_lines(folder / TRUTH))
     missing = [block for block in blocks if block.number not in {each.block for each in done}]
     if not missing:
         return []
@@ -99,20 +100,31 @@ def setup_for(engine: str, wanted: Sequence[tuple[str, str | None]]) -> Setup:
 
 
 def truths(folder: Path) -> list[BlockTruth]:
-    """The blocks that ``folder`` holds. A line that was never finished is none."""
-    return [block_of(json.loads(line)) for line in whole_lines(folder / TRUTH).splitlines()]
+    """The blocks that ``folder`` holds. A line that was never finished is none. Raises FormatError for one that is no truth."""
+    try:
+        return [block_of(json.loads(line)) for line in whole_lines(folder / TRUTH).splitlines()]
+    except BROKEN as error:
+        raise FormatError(TRUTH, "it is damaged", "Record the life again, into a new folder") from error
 
 
 def same_life(folder: Path, about: Mapping[str, Any]) -> None:
     """Write down in ``folder`` what was asked for. Raises InputError where it holds something else, or another life."""
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     file = folder / ABOUT
     if not file.exists():
-        if any(folder.iterdir()):
+        if any(folder.glob("[!.]*")):
             raise InputError("The folder of the life", "it holds something else", "Name a new one")
-        file.write_text(json.dumps(about) + "\n")
-    elif json.loads(file.read_text()) != about:
+        keep_text(file, json.dumps(about) + "\n")
+    elif _json(file) != about:
         raise InputError("The folder of the life", "it holds another one", "Name a new one, or ask for the same")
+
+
+def _json(file: Path) -> Any:
+    """None where it is none."""
+    try:
+        return json.loads(file.read_text())
+    except BROKEN:
+        return None
 
 
 def _first(blocks: Sequence[Block], seed: int, setup: Setup, mix: str) -> Sequence[load.Ask]:

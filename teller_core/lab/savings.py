@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from teller_core.data.capture import Capture
 from teller_core.data.table import UNKNOWN
-from teller_core.errors import InputError
-from teller_core.lab.blocks import HEALTHY, BlockTruth, Window, healthy_in
+from teller_core.errors import FormatError, InputError
+from teller_core.lab.blocks import BROKEN, HEALTHY, BlockTruth, Window, healthy_in
 from teller_core.lab.effect import Ratio, Row, latency
 from teller_core.lab.injectors import METRICS
 
@@ -62,12 +62,16 @@ class Lifted:
 
 
 def rows_of(bundle: Path) -> Mapping[str, Row]:
-    """What clients measured, by the name of the request. Raises InputError for a recording without it."""
+    """What clients measured, by the name of the request. Raises InputError for a recording without it, FormatError for a damaged
+    one.
+    """
     file = bundle / CLIENT
     if not file.exists():
         raise InputError(f"The recording {bundle.name}", "it lacks what clients measured", "Record it with teller lab")
-    rows: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
-    return {row["rid"]: row for row in rows}
+    try:
+        return {row["rid"]: row for row in map(json.loads, file.read_text().splitlines())}
+    except BROKEN as error:
+        raise FormatError(CLIENT, "it is damaged", "Record the life again, into a new folder") from error
 
 
 def rows_in(capture: Capture) -> Mapping[str, Row]:

@@ -16,6 +16,7 @@ from teller_core.data.capture import Capture
 from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
 from teller_core.data.table import Int8, Int32, Int64, Mask, Text
+from teller_core.data.whole import made_folder
 from teller_core.errors import FormatError, InputError
 from teller_core.judge.sheet_ranks import processes
 from teller_core.lab.benchmark import episodes as cut
@@ -65,7 +66,7 @@ def write_sheets(
         raise InputError(
             f"--lives {folder.name}", "no life of the training side is packed in it", "Build some: teller lab build"
         )
-    to.mkdir(parents=True, exist_ok=True)
+    made_folder(to)
     paths: list[Path] = []
     for at, life in enumerate(found, 1):
         path = to / f"{life.name}.npz"

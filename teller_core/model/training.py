@@ -18,6 +18,7 @@ from teller_core.data.causes import cause
 from teller_core.data.said import TIERS
 from teller_core.data.sheets import cause_ids
 from teller_core.data.table import Int64
+from teller_core.data.whole import keep_text, made_folder
 from teller_core.errors import InputError
 from teller_core.model.batches import held_out, ordered
 from teller_core.model.calibrating import Calibration
@@ -159,7 +160,7 @@ def train(work: Work, to: Path, progress: Progress) -> Card:
             raise InputError(f"--to {to.name}", "it holds a model of other data or options", "Name a new folder")
         return done
     sides = sides_of(work)
-    to.mkdir(parents=True, exist_ok=True)
+    made_folder(to)
     torch.set_num_threads(work.plan.threads)
     network = made(work, sides)
     running = begun(network, work.key, work.plan, to / UNDERWAY)
@@ -170,7 +171,7 @@ def train(work: Work, to: Path, progress: Progress) -> Card:
     put_into(network, tensors, to.name)  # what is judged is what is kept: rounded
     card = _judged(network, running, work, sides, weight)
     write(to / WEIGHTS, tensors, card.written())
-    (to / CARD).write_text(text_of(card), encoding="utf-8")
+    keep_text(to / CARD, text_of(card))
     (to / UNDERWAY).unlink(missing_ok=True)
     return card
 

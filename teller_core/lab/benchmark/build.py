@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from teller_core.data.whole import made_folder
 from teller_core.errors import InputError, LimitError, MissingExtra, OutOfRoom, TellerError
 from teller_core.lab.benchmark.lives import LifePlan
 from teller_core.lab.benchmark.pack import LIVES, pack, packed_bytes, read_truth
@@ -73,7 +74,8 @@ def build(
     """
     if folder.exists() and not folder.is_dir():
         raise InputError("The folder of the recordings", "it is a file", "Name a folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    for each in (folder, into):
+        made_folder(each)  # it takes hours to come to where it would be missed
     found: list[Built] = []
     for count, plan in enumerate(plans, 1):
         head = f"life {count} of {len(plans)}, {plan.name}"

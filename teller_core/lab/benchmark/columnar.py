@@ -48,6 +48,7 @@ def restore(data: bytes, path: Path) -> None:
         stop = 8 + int.from_bytes(data[:8], "little")
         head: Mapping[str, Any] = json.loads(data[8:stop])
         with closing(sqlite3.connect(path)) as con:
+            con.set_authorizer(_only_here)
             for name in PRAGMAS:
                 con.execute(f"PRAGMA {name} = {int(head['pragmas'][name])}")
             for kind, name, sql in head["schema"]:
@@ -58,8 +59,15 @@ def restore(data: bytes, path: Path) -> None:
                     stop += sum(sizes)
                     _fill(con, name, parts)
             con.commit()
-    except (ValueError, KeyError, TypeError, IndexError, OverflowError, sqlite3.Error) as error:
+    except (
+        ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError, sqlite3.Error, sqlite3.Warning
+    ) as error:  # fmt: skip
         raise FormatError(path.name, "it is damaged", "Take it from the repository again, or build it") from error
+
+
+def _only_here(action: int, *of: str | None) -> int:
+    """What is written as a schema may say anything: it opens no other file."""
+    return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) else sqlite3.SQLITE_OK
 
 
 def _places(begin: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -8,10 +8,10 @@ and a life whose plan changes is another one.
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 from teller_core.lab.injectors import Injector, injectors
 
@@ -80,7 +80,12 @@ class LifePlan:
     @property
     def name(self) -> str:
         """Eight hexadecimal digits."""
-        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        return called(asdict(self))
+
+
+def called(about: Mapping[str, Any]) -> str:
+    """What a life of which this was asked is called: eight hexadecimal digits."""
+    return sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def table(seed: int = 6) -> list[LifePlan]:

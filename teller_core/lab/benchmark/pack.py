@@ -18,14 +18,15 @@ import numpy as np
 from teller_core.data.assessment import Assessment, Baselines, Candidates, RequestExpectations, StepExpectations
 from teller_core.data.capture import Capture
 from teller_core.data.scratch import scratch
-from teller_core.data.whole import whole
+from teller_core.data.whole import made_folder, whole
 from teller_core.errors import FormatError, LimitError, TellerError
 from teller_core.lab.benchmark.chosen import everything
 from teller_core.lab.benchmark.clean import cleaned, told_by
 from teller_core.lab.benchmark.columnar import columns_of, restore
 from teller_core.lab.benchmark.cut import cut
+from teller_core.lab.benchmark.lives import SIDES, called
 from teller_core.lab.benchmark.tiers import TIERS, at_tier
-from teller_core.lab.blocks import BlockTruth, block_of
+from teller_core.lab.blocks import BROKEN, BlockTruth, block_of
 from teller_core.lab.giveaways import give_away
 from teller_core.pipeline import STAGES
 from teller_core.store.chunks import LOOSE
@@ -60,7 +61,7 @@ def pack(bundle: Path, blocks: Sequence[BlockTruth], about: Mapping[str, Any], i
     Raises TellerError where it cannot be read, where a text in it tells too much, or where it is too large.
     """
     for folder in (into / LIVES, into / TRUTH):
-        folder.mkdir(parents=True, exist_ok=True)
+        made_folder(folder)
     intervals = [one.interval for one in everything(blocks, profiled=True)]
     with scratch() as folder:
         store = folder / "store"
@@ -92,8 +93,13 @@ def read_truth(folder: Path, name: str) -> Packed:
         truth = json.loads(file.read_text())
         if truth["format"] != FORMAT:
             raise FormatError(file.name, "it is of another format than this program's", "Build the life again")
-        return Packed(name, folder / LIVES / f"{name}.xz", truth["about"], [block_of(one) for one in truth["blocks"]])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        about = truth["about"]
+        if about["side"] not in SIDES:
+            raise ValueError("no side")
+        if "wanted" in about and called(about) != name:
+            raise FormatError(file.name, "it is the truth of another life", "Take both from the repository again")
+        return Packed(name, folder / LIVES / f"{name}.xz", about, [block_of(one) for one in truth["blocks"]])
+    except BROKEN as error:
         raise FormatError(file.name, "it is not there, or damaged", "Build the life again") from error
 
 
@@ -140,6 +146,8 @@ def unpack(life: Packed, target: Path) -> None:
                     raise LimitError(path.name, f"it takes over {MOST_UNPACKED:,} bytes unpacked", "Build it again")
     except (lzma.LZMAError, EOFError) as error:
         raise FormatError(path.name, "it is damaged", "Take it from the repository again, or build it") from error
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise FormatError(path.name, "it cannot be read", "Take it from the repository again, or build it") from error
     restore(bytes(unpacked), target)
 
 

@@ -6,8 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from teller_core.errors import UnknownName
+from teller_core.data.whole import keep_text, made_folder
+from teller_core.errors import FormatError, UnknownName
 from teller_core.ingest.files.room import cores
+from teller_core.lab.disk import alone
 from teller_core.lab.evaluation import ratchet
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.learners import load
@@ -55,6 +57,7 @@ def evaluate(wanted: str, folder: Path, tiers: Sequence[int], progress: Progress
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
     with opened(folder, progress, cores(), training=any(one.learns for one in methods)) as lives:
+        made_folder(into)  # it takes long to come to where it would be missed
         for tier in tiers:
             given = sides(lives, tier, progress, cores())
 
@@ -62,13 +65,12 @@ def evaluate(wanted: str, folder: Path, tiers: Sequence[int], progress: Progress
                 found = evaluated(one, given, progress, at_once)
                 return Done(one.name, table(found, tier), found.figures)
 
-            into.mkdir(exist_ok=True)
             for one in _each(methods, done):
-                (into / f"{one.name}.T{tier}.txt").write_text(one.text, encoding="utf-8")
+                keep_text(into / f"{one.name}.T{tier}.txt", one.text)
                 texts.append(one.text)
                 if one.name in HELD:
                     texts += _held(into / RATCHET, one.name, tier, one.figures)
-    (into / SUMMARY).write_text(summary(_tables(into)), encoding="utf-8")
+    keep_text(into / SUMMARY, summary(_tables(into)))
     return texts
 
 
@@ -79,6 +81,7 @@ def evaluate_left_out(wanted: str, folder: Path, tiers: Sequence[int], what: str
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
     with opened(folder, progress, cores()) as lives:
+        made_folder(into)
         for tier in tiers:
             given = sides(lives, tier, progress, cores())
             episodes = [*given.train, *given.test]
@@ -88,8 +91,7 @@ def evaluate_left_out(wanted: str, folder: Path, tiers: Sequence[int], what: str
 
             found = dict(zip([one.name for one in methods], _each(methods, done), strict=True))
             texts.append("\n".join(left_out_lines(found, what, tier)) + "\n")
-            into.mkdir(exist_ok=True)
-            (into / f"{wanted}.T{tier}.without-{what}.txt").write_text(texts[-1], encoding="utf-8")
+            keep_text(into / f"{wanted}.T{tier}.without-{what}.txt", texts[-1])
     return texts
 
 
@@ -110,13 +112,15 @@ def _each(methods: Sequence[Method], done: Callable[[Method, int], Found]) -> li
 
 
 def _tables(into: Path) -> dict[Table, str]:
-    """The tables in a folder of results. Raises UnknownName for one of a method that is not there."""
+    """The tables in a folder of results. Raises UnknownName for one of a method or a tier that is not there, FormatError for
+    one that cannot be read.
+    """
     found: dict[Table, str] = {}
     for path in sorted(into.glob("*.T?.txt")):
         name, _, tier = path.stem.partition(".T")
-        if name not in METHODS:
-            raise UnknownName(path.name, "it is of no method that is there", "Take it away")
-        found[Table(name, int(tier))] = path.read_text(encoding="utf-8")
+        if name not in METHODS or tier not in map(str, TIERS):
+            raise UnknownName(path.name, "it is of no method and tier that is there", "Take it away")
+        found[Table(name, int(tier))] = _text(path)
     order = list(METHODS)
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0].method), item[0].tier)))
 
@@ -133,12 +137,20 @@ def told(into: Path) -> dict[Key, float]:
 def floors(into: Path) -> dict[Key, Floor]:
     """The ratchet of a folder of results, empty where it has none. Raises FormatError for a broken one."""
     path = into / RATCHET
-    return ratchet.read(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return ratchet.read(_text(path)) if path.exists() else {}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise FormatError(path.name, "it cannot be read", "Take it from the repository again, or judge anew") from error
 
 
 def _held(path: Path, name: str, tier: int, figures: Sequence[Figure]) -> list[str]:
-    known = floors(path.parent)
+    with alone(path.parent):  # another one may judge at another tier
+        known = floors(path.parent)
+        keep_text(path, ratchet.written(ratchet.raised(known, name, tier, figures)))
     mine: Mapping[Key, Floor] = {key: floor for key, floor in known.items() if (key.method, key.tier) == (name, tier)}
     now = {Key(name, tier, figure.key): figure.value for figure in figures}
-    path.write_text(ratchet.written(ratchet.raised(known, name, tier, figures)), encoding="utf-8")
     return [f"Below what was reached before: {line}" for line in ratchet.undone(mine, now)]

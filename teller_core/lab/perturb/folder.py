@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from teller_core.data.capture import Capture
-from teller_core.data.whole import whole_lines
+from teller_core.data.whole import keep_text, made_folder, whole_lines
 from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.ingest.files.room import cores
 from teller_core.judge.replay.network import unclaimed
@@ -60,7 +60,7 @@ def build(
     Raises InputError where nothing can be made of any, or where the folder was made from another seed.
     """
     for name in (STORES, TRUTH):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        made_folder(folder / name)
     left_out: dict[str, str] = {}
     for recording, path in given:
         progress(f"{recording.name}: read")
@@ -94,7 +94,7 @@ def _planned(
         "recordings": [{"name": one.name, "side": one.side, "episodes": each} for one in usable],
         "left_out": left_out,
     }
-    path.write_text(json.dumps(plan) + "\n")
+    keep_text(path, json.dumps(plan) + "\n")
     return planned(folder)
 
 
@@ -105,10 +105,12 @@ def planned(folder: Path) -> Planned:
         if plan["format"] != FORMAT:
             raise FormatError(PLAN, "it is of another format than this program's", "Build the folder again")
         spread = Spread(*(np.array(plan["spread"][side], dtype=np.float64) for side in Spread._fields))
+        if not all(one["name"] and Path(one["name"]).name == one["name"] for one in plan["recordings"]):
+            raise ValueError("a name leads elsewhere")
         each = {one["name"]: int(one["episodes"]) for one in plan["recordings"]}
         sides = {one["name"]: str(one["side"]) for one in plan["recordings"]}
         return Planned(int(plan["seed"]), spread, each, sides, plan["left_out"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FormatError(PLAN, "it is not there, or damaged", "Build the folder again") from error
 
 
@@ -145,8 +147,14 @@ def episode(name: str, side: str, number: int, one: Made) -> Episode:
 
 
 def truth_of(folder: Path, name: str) -> list[dict[str, Any]]:
-    """One entry an episode of a recording. For who judges answers alone. A line that was never finished is none."""
-    return [json.loads(line) for line in whole_lines(folder / TRUTH / f"{name}.jsonl").splitlines()]
+    """One entry an episode of a recording. For who judges answers alone. A line that was never finished is none. Raises
+    FormatError for a damaged one.
+    """
+    file = folder / TRUTH / f"{name}.jsonl"
+    try:
+        return [json.loads(line) for line in whole_lines(file).splitlines()]
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(file.name, "it is damaged", "Build the folder again") from error
 
 
 def prepared_all(capture: Capture) -> list[Prepared]:
@@ -174,7 +182,7 @@ def _written(folder: Path, plan: Planned, name: str, progress: Progress) -> None
         return
     known = prepared_all(capture_in(folder, name))
     can = [possible(one) for one in known]
-    path.write_text(whole_lines(path))
+    keep_text(path, whole_lines(path))
     with path.open("a") as file:
         for number in range(done, plan.episodes[name]):
             at = number % len(known)

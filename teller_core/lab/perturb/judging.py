@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from teller_core.data.whole import keep_text
 from teller_core.errors import InputError
 from teller_core.ingest.files.room import cores
 from teller_core.lab.evaluation.episode import TEST, TRAIN, Episode
@@ -42,7 +43,6 @@ def evaluate_replayed(wanted: str, folder: Path, packed: Path, progress: Progres
     load()
     methods = list(METHODS.values()) if wanted == ALL else [method(wanted)]
     sides, into = sides_of(folder, progress, training=any(one.learns for one in methods)), folder / RESULTS
-    into.mkdir(exist_ok=True)
     texts: list[str] = []
     for one in methods:
         done = evaluated(one, sides, progress, cores())
@@ -50,7 +50,7 @@ def evaluate_replayed(wanted: str, folder: Path, packed: Path, progress: Progres
         text = table(done, TIER)
         lines = beside(text, real.read_text(encoding="utf-8") if real.exists() else "")
         texts.append(f"{_about(folder)}\n{text}\n" + "\n".join(lines) + "\n")
-        (into / f"{one.name}.replayed.txt").write_text(texts[-1], encoding="utf-8")
+        keep_text(into / f"{one.name}.replayed.txt", texts[-1])
     return texts
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.data.whole import whole
+from teller_core.data.whole import keep_text, made_folder, whole
+from teller_core.errors import InputError
 
 
 def test_a_file_is_what_was_written_once_that_is_done_and_not_before(tmp_path: Path) -> None:
@@ -60,3 +61,37 @@ def test_of_two_processes_at_once_each_writes_a_whole_file(tmp_path: Path, monke
         assert path.read_bytes() == b"new"
     assert path.read_bytes() == b"long"
     assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_is_written_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "new" / "kept.txt"
+    keep_text(kept, "old")
+
+    def killed(number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", killed)
+    with pytest.raises(KeyboardInterrupt):
+        keep_text(kept, "new")
+    assert kept.read_text() == "old" and [*kept.parent.iterdir()] == [kept]
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for path in (tmp_path / "file" / "kept.txt", tmp_path / ("x" * 300)):
+        with pytest.raises(InputError, match="it cannot be written"):
+            keep_text(path, "text")
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "x" * 300])
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="it cannot be written"):
+        made_folder(tmp_path / name)
+
+
+def test_a_folder_that_nothing_can_be_written_into_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made_folder(tmp_path / "new" / "one").is_dir()
+    monkeypatch.setattr(os, "access", lambda *given: False)
+    with pytest.raises(InputError, match="permission denied"):
+        made_folder(tmp_path)

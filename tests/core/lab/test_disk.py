@@ -1,11 +1,12 @@
-"""A disk that is memory is not taken for one."""
+"""A disk that is memory is not taken for one; of two who write in one folder one waits."""
 
 from pathlib import Path
 
 import pytest
 
+from teller_core.errors import InputError
 from teller_core.lab import disk
-from teller_core.lab.disk import in_memory, on_disk
+from teller_core.lab.disk import alone, in_memory, on_disk
 
 
 def test_a_folder_in_memory_is_left_for_one_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,3 +27,11 @@ def test_where_all_is_memory_or_nobody_says_the_folder_stays(tmp_path: Path, mon
     assert on_disk(tmp_path) == tmp_path
     monkeypatch.setattr(disk, "MOUNTS", tmp_path / "none")
     assert not in_memory(tmp_path)
+
+
+def test_two_are_not_in_one_folder_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    with alone(tmp_path), pytest.raises(InputError, match="somebody else is writing in it"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from teller_core.cli import main
-from teller_core.errors import InputError, TellerError, UnknownName
+from teller_core.errors import FormatError, InputError, TellerError, UnknownName
 from teller_core.lab import life, load
 from teller_core.lab.blocks import HEALTHY, STRIKES, BlockTruth, StrikeTruth, plan_life
 from teller_core.lab.injectors import Injector, injectors
@@ -175,6 +175,21 @@ def test_a_folder_of_another_life_or_of_something_else_is_refused(service: Made,
     (tmp_path / "other" / "letter.txt").touch()
     with pytest.raises(InputError, match="something else"):
         run_life(VLLM, 3, WANTED[:1], tmp_path / "other", told, requests=12)
+
+
+@pytest.mark.parametrize("text", ["", '{"model": "pl', "[" * 100_000])
+def test_a_folder_whose_plan_was_cut_is_of_another_life(service: Made, tmp_path: Path, text: str) -> None:
+    (tmp_path / "life").mkdir()
+    (tmp_path / "life" / "life.json").write_text(text)
+    with pytest.raises(InputError, match="another one"):
+        run_life(VLLM, 3, WANTED[:1], tmp_path / "life", told, requests=12)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "null", '{"block": 1}', '{"windows": [3]}'])
+def test_a_truth_that_is_none_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "truth.jsonl").write_text(f"{line}\n")
+    with pytest.raises(FormatError, match="damaged"):
+        truths(tmp_path)
 
 
 @pytest.mark.parametrize(

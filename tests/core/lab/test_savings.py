@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from teller_core.cli import main
 from teller_core.data.steps import TokenTimes
 from teller_core.data.table import UNKNOWN
-from teller_core.errors import InputError
+from teller_core.errors import FormatError, InputError
 from teller_core.lab.benchmark import pack
 from teller_core.lab.blocks import HEALTHY, BlockTruth, StrikeTruth, Window
 from teller_core.lab.savings import lifted, middle, rows_in, rows_of, saved
@@ -184,3 +184,7 @@ def test_what_is_no_life_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "it has no truth" in capsys.readouterr().err
     with pytest.raises(InputError, match="lacks what clients measured"):
         rows_of(tmp_path)
+    for cut in ('{"rid": "00', "[]", "{}"):
+        (tmp_path / "client.jsonl").write_text(cut)
+        with pytest.raises(FormatError, match="damaged"):
+            rows_of(tmp_path)

@@ -1,5 +1,6 @@
 """An SQLite file goes into columns and comes back as it was."""
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teller_core.errors import FormatError
-from teller_core.lab.benchmark.columnar import columns_of, restore
+from teller_core.lab.benchmark.columnar import PRAGMAS, columns_of, restore
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 CELL = st.one_of(
@@ -58,3 +59,18 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     for number, damaged in enumerate((b"", data[:20], data[:-9], data[:8] + b"[" + data[9:])):
         with pytest.raises(FormatError):
             restore(damaged, tmp_path / f"bad{number}")
+
+
+@pytest.mark.parametrize("sql", ["ATTACH '{other}' AS other", "VACUUM INTO '{other}'", "DETACH main"])
+def test_what_stands_as_a_schema_opens_no_other_file(tmp_path: Path, sql: str) -> None:
+    head = {"schema": [["view", "x", sql.format(other=tmp_path / "other")]], "pragmas": dict.fromkeys(PRAGMAS, 0)}
+    text = json.dumps({**head, "tables": {}}).encode()
+    with pytest.raises(FormatError, match="damaged"):
+        restore(len(text).to_bytes(8, "little") + text, tmp_path / "mine")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("head", [b"[" * 100_000, b"[]", b'{"schema": 1, "pragmas": []}', b"{}", b"nan"])
+def test_a_head_that_is_none_is_damaged(tmp_path: Path, head: bytes) -> None:
+    with pytest.raises(FormatError, match="damaged"):
+        restore(len(head).to_bytes(8, "little") + head, tmp_path / "mine")

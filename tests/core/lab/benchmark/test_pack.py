@@ -135,7 +135,19 @@ def test_a_life_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest
     assert lives(tmp_path / "packed") == []
 
 
-@pytest.mark.parametrize("change", [{"format": 0}, {"blocks": [{}]}, None])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 0},
+        {"blocks": [{}]},
+        {"blocks": [[]]},
+        {"blocks": {"windows": []}},
+        {"about": []},
+        {"about": {"side": "../test"}},
+        {"about": {**ABOUT, "wanted": [["host_busy", "strong"]]}},
+        None,
+    ],
+)
 def test_a_truth_that_cannot_be_read_is_refused(packed: Packed, tmp_path: Path, change: dict[str, Any] | None) -> None:
     for part in ("lives", "truth"):
         (tmp_path / part).mkdir()
@@ -152,4 +164,7 @@ def test_a_damaged_store_is_refused(packed: Packed, tmp_path: Path) -> None:
         path = tmp_path / "life.xz"
         path.write_bytes(content)
         with pytest.raises(FormatError, match=r"life\.xz: it is damaged"):
+            capture_of(Packed("life", path, {}, []), 1)
+    for path in (tmp_path, tmp_path / "nowhere.xz"):
+        with pytest.raises(FormatError, match="it cannot be read"):
             capture_of(Packed("life", path, {}, []), 1)

@@ -1,14 +1,17 @@
 """Options are chosen by lives on the training side, tables can be read again, and the ratchet only rises."""
 
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from teller_core.errors import FormatError, InputError
-from teller_core.lab.evaluation import ratchet, running, tables
+from teller_core.errors import FormatError, InputError, UnknownName
+from teller_core.lab import disk
+from teller_core.lab.evaluation import ratchet, results, running, tables
 from teller_core.lab.evaluation import summary as summary_of
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.method import Judged, Method, Options, nothing
@@ -207,3 +210,49 @@ def test_the_tables_that_are_kept_reach_every_floor() -> None:
     if not RESULTS.exists():
         pytest.skip("no results are kept yet")
     assert undone(floors(RESULTS), told(RESULTS)) == []
+
+
+def judged_in(folder: Path, monkeypatch: pytest.MonkeyPatch, tier: int) -> list[str]:
+    ours = replace(STUB, name="ours")
+    monkeypatch.setattr(results, "method", lambda name: ours)
+    monkeypatch.setattr(results, "opened", lambda *given, **more: nullcontext())
+    monkeypatch.setattr(results, "sides", lambda *given: Sides(side(range(4)), side(range(4, 8))))
+    return results.evaluate("ours", folder, (tier,), quiet)
+
+
+def test_ended_at_any_moment_tables_and_floors_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged_in(tmp_path, monkeypatch, 4)
+    before = {path.name: path.read_text() for path in (tmp_path / "results").iterdir()}
+    assert {*before} == {"ours.T4.txt", "ratchet.txt", "summary.md"}
+
+    def killed(number: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", killed)
+    with pytest.raises(KeyboardInterrupt):
+        judged_in(tmp_path, monkeypatch, 4)
+    assert {path.name: path.read_text() for path in (tmp_path / "results").iterdir()} == before
+
+
+def test_two_that_judge_at_once_lose_no_floor_of_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged_in(tmp_path, monkeypatch, 4)
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    with disk.alone(tmp_path / "results"), pytest.raises(InputError, match="somebody else is writing"):
+        judged_in(tmp_path, monkeypatch, 3)
+    judged_in(tmp_path, monkeypatch, 3)
+    assert {key.tier for key in floors(tmp_path / "results")} == {3, 4}
+
+
+@pytest.mark.parametrize("name", ["ours.Tz.txt", "ours.T9.txt", "yours.T4.txt"])
+def test_a_table_of_no_method_or_tier_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("")
+    with pytest.raises(UnknownName, match="no method and tier"):
+        told(tmp_path)
+
+
+def test_a_table_or_floors_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "ours.T4.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "ratchet.txt").write_bytes(b"\xff\xfe")
+    for read_all in (told, floors):
+        with pytest.raises(FormatError, match="it cannot be read"):
+            read_all(tmp_path)

@@ -81,6 +81,14 @@ def test_an_episode_that_is_not_what_it_was_is_refused(tmp_path: Path) -> None:
         planned(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/b", "", 3])
+def test_a_plan_whose_names_lead_elsewhere_is_damaged(folder: Path, tmp_path: Path, name: object) -> None:
+    plan = json.loads((folder / PLAN).read_text())
+    (tmp_path / PLAN).write_text(json.dumps({**plan, "recordings": [{**plan["recordings"][0], "name": name}]}))
+    with pytest.raises(FormatError, match="damaged"):
+        planned(tmp_path)
+
+
 def test_recordings_stand_on_one_side_and_are_looked_for_in_folders(tmp_path: Path) -> None:
     assert len({one.name for one in RECORDINGS}) == len(RECORDINGS)
     assert {one.side for one in RECORDINGS} == {TRAIN, TEST}
