@@ -12,13 +12,12 @@ from zlib import crc32
 
 import numpy as np
 
-from teller_core.data.capture import Capture
+from teller_core.data.capture import Capture, processes
 from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
 from teller_core.data.table import Int8, Int32, Int64, Mask, Text
 from teller_core.data.whole import made_folder
 from teller_core.errors import FormatError, InputError
-from teller_core.judge.sheet_ranks import processes
 from teller_core.lab.benchmark import episodes as cut
 from teller_core.lab.benchmark.pack import Packed, captures_of, lives
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TRAIN, Episode
@@ -121,7 +120,7 @@ def draw(
     of_requests = np.zeros(len(judged))
     np.maximum.at(of_requests, case.capture.participation.request, looked[case.capture.participation.step])
     requests = some(judged, of_requests > 0, round(most * (1 - STEPS)), chance)
-    views = 1 + (len(np.unique(processes(case)[case.capture.work.rank])) > 1)
+    views = 1 + (len(np.unique(processes(case.capture.ranks)[case.capture.work.rank])) > 1)
     steps = some(labels.step, case.profiled, round(most * STEPS / views), chance)
     sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
     return renumbered(Drawn(sheets, truth_of(sheets, given, episode)), chance)
