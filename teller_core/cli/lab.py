@@ -43,8 +43,8 @@ def _in_scratch(given: argparse.Namespace) -> int:
     from teller_core.lab.requests import REQUESTS
 
     keep: Path | None = given.keep
-    if keep is not None and keep.exists() and any(keep.iterdir()):
-        raise InputError(f"--keep {keep.name}", "the folder is not empty", "Name a new one")
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InputError(f"--keep {keep.name}", "it is no empty folder", "Name a new one")
     with tempfile.TemporaryDirectory(prefix="teller-lab-", ignore_cleanup_errors=True) as scratch:
         _run(given, keep or Path(scratch) / "life", given.requests or REQUESTS)
     return 0

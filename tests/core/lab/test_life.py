@@ -231,7 +231,9 @@ def test_the_verb_serves_the_model_and_the_mix_that_were_asked_for(
     about = json.loads((kept / "life.json").read_text())
     assert (about["engine"], about["model"], about["load"]) == ("vllm", "deep", "chat")
     assert main([*words, *served, "--keep", str(kept)]) == 2
-    assert "the folder is not empty" in capsys.readouterr().err
+    assert "it is no empty folder" in capsys.readouterr().err
+    assert main([*words, *served, "--keep", str(kept / "life.json")]) == 2
+    assert "it is no empty folder" in capsys.readouterr().err
     assert main([*words, "--model", "gigantic"]) == 2
 
 
