@@ -50,7 +50,9 @@ def counted(episode: Episode, told: Judged) -> tuple[Counter[str], Counter[Mista
             many["among three"] += truth in named[:3]
             right = named[:1] == [truth]
         if not right:
-            wrong[labels.fault, labels.severity, "hard negative" if labels.hard[at] else str(truth) or "healthy", said] += 1
+            wrong[
+                labels.fault, labels.severity, "hard negative" if labels.hard[at] else str(truth) or "healthy", said
+            ] += 1
     return many, wrong
 
 
