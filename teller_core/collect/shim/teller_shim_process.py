@@ -44,6 +44,10 @@ _thread = {}
 """``stop`` while a thread runs that nobody has told to end: held until then. ``ended``: held by the last one until its last line.
 ``number``: what the system calls it. ``last``: what it does before it ends.
 """
+FORKS = "This process (pid=%d) is multi-threaded, use of %s() may lead to deadlocks in the child."
+"""What Python says, to the letter: a filter with a pattern would want a module that the program may not have loaded."""
+_silenced = []
+"""The lists of filters into which ours were put, and these."""
 _collections = {}
 
 
@@ -86,24 +90,27 @@ def _run_thread(folder):
 
 def _before_fork():
     """Python 3.12 and up warn of a fork beside threads: ours must not be the reason. From 3.13 on it looks when ours runs again
-    already: there the warning is left out where the program had one thread.
+    already: there the warning of this fork is left out where the program had one thread.
     """
     _stop_thread()
     if sys.version_info >= (3, 13):
-        _thread["alone"] = os.path.exists(TASKS) and len(os.listdir(TASKS)) == 1
-        filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
-        filters[:] = [_NO_WARNING, *(one for one in filters if one is not _NO_WARNING)]
+        _let_warn()
+        if os.path.exists(TASKS) and len(os.listdir(TASKS)) == 1:
+            filters = getattr(sys.modules.get("warnings"), "filters", _warnings.filters)
+            ours = [
+                ("ignore", FORKS % (os.getpid(), name), DeprecationWarning, None, 0) for name in ("fork", "forkpty")
+            ]
+            _silenced.append((filters, ours))
+            filters[:0] = ours
 
 
-class _Text:
-    """In the place of the pattern of a warning's text."""
-
-    @staticmethod
-    def match(text):
-        return _thread.get("alone", False) and " is multi-threaded, use of fork" in text
-
-
-_NO_WARNING = ("ignore", _Text, DeprecationWarning, None, 0)
+def _let_warn():
+    """Take our filters out of the program's, which it may look at, copy or send to others. In time: a tick after the fork."""
+    while _silenced:
+        filters, ours = _silenced.pop()
+        for one in ours:
+            if one in filters:
+                filters.remove(one)
 
 
 def _stop_thread(patience=GONE_S):
@@ -136,6 +143,7 @@ def _in_child(folder):
     collectives.after_fork()
     _of_profile("after_fork")
     _collections.clear()
+    _let_warn()
     _thread.clear()  # of the parent
     events.open_in(folder)
     _run_thread(folder)
@@ -158,6 +166,7 @@ def _watch(folder, stop):
     tick, turn, rested = TICK_S, 0, 0
     before = time.monotonic_ns()
     while not stop.acquire(True, tick):
+        guarded("fork", _let_warn)
         late = time.monotonic_ns() - before - int(tick * 1e9)
         if late > LATE_NS:
             events.add("L", time.time_ns(), "thread_lag", {"lag": late})

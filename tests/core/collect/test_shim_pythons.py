@@ -70,6 +70,19 @@ events.instant("said")
 """,
         {"said": 1, "process_end": 1},
     ),
+    "filters of warnings that stay the program's own": (
+        """
+import os, time, warnings, teller_shim_events as events
+own = list(warnings.filters)
+child = os.fork()
+if not child: os._exit(warnings.filters != own)
+assert not os.waitpid(child, 0)[1]
+late = time.monotonic() + 30
+while warnings.filters != own: assert time.monotonic() < late
+events.instant("said")
+""",
+        {"said": 1},
+    ),
     "a module that keeps its loader": (
         SCHEDULE + "import vllm.v1.core.sched.scheduler as m\nassert m.__spec__.loader is m.__loader__\n",
         {"vllm.schedule": 1},
