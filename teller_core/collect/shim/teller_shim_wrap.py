@@ -12,6 +12,8 @@ from teller_shim_cost import CALLS, ODD, now, timed
 from teller_shim_events import MOST_PENDING, add, lose, pending, tell_hooks
 from teller_shim_guard import failed, guarded
 
+CO_COROUTINE = 0x80
+"""As in ``inspect``, which is slow to import."""
 _MARK = "__teller_shim__"
 
 
@@ -56,9 +58,15 @@ def record_call(owner, name, event, describe=None, prepare=None):
 
 
 def after_await(owner, name, observe):
-    """Call ``observe(args, kwargs, result)`` once each call of the coroutine function ``owner.name`` has its result."""
+    """Call ``observe(args, kwargs, result)`` once each call of the coroutine function ``owner.name`` has its result.
+
+    Any other function is left alone: whoever calls it awaits nothing.
+    """
 
     def make(function):
+        if not getattr(getattr(function, "__code__", None), "co_flags", 0) & CO_COROUTINE:
+            return None
+
         @functools.wraps(function)
         async def observed(*args, **kwargs):
             result = await function(*args, **kwargs)
@@ -113,9 +121,11 @@ def _counted(part, observe, *args):
 
 def _replace(owner, name, make):
     function = getattr(owner, name, None)
-    if function is None:
+    if getattr(function, _MARK, False):
+        return
+    replacement = None if function is None else make(function)
+    if replacement is None:
         tell_hooks("hooks_disabled", "%s.%s" % (getattr(owner, "__name__", ""), name), "no such function", [])
-    elif not getattr(function, _MARK, False):
-        replacement = make(function)
+    else:
         setattr(replacement, _MARK, True)
         setattr(owner, name, replacement)

@@ -49,3 +49,15 @@ def test_what_a_server_did_until_it_ended_by_a_signal_is_recorded(tmp_path: Path
     names = [event["name"] for event in _events(tmp_path) if event["name"] != "hook_error"]
     assert names.index("lifespan.startup") < names.index("lifespan.shutdown") < names.index("process_end")
     assert not _events(tmp_path, "hook_error")
+
+
+def test_a_server_whose_shutdown_is_awaited_by_nobody_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "lib" / "uvicorn").mkdir(parents=True)
+    (tmp_path / "lib" / "uvicorn" / "__init__.py").touch()
+    made = "class Server:\n    def shutdown(self): return 5\n"
+    (tmp_path / "lib" / "uvicorn" / "server.py").write_text(made)
+    code = "from uvicorn.server import Server\nassert Server().shutdown() == 5"
+    done = _run(code, tmp_path / "cap", [tmp_path / "lib"])
+    assert (done.returncode, done.stderr) == (0, "")
+    (off,) = _events(tmp_path / "cap", "hooks_disabled")
+    assert off["package"] == "Server.shutdown"
