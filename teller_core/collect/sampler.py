@@ -58,8 +58,6 @@ class Sampler:
     """Samples the process ``root`` and all that come from it into ``file``."""
 
     def __init__(self, root: int, file: Segments) -> None:
-        self.over = False
-        """Whether ``root`` and all that came from it have ended."""
         self._family = proc.Family(root)
         self._file = file
         self._kept = proc.Kept(MOST_OPEN)
@@ -98,7 +96,6 @@ class Sampler:
 
     def _look_for_members(self) -> None:
         living = self._family.members()
-        self.over = not living
         for pid in self._members.keys() - set(living):
             self._forget(pid, self._members.pop(pid))
         for pid in living:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from teller_core.collect.finished import regular_files
 
-RARE = ("hooks_disabled", "hooks_missing", "hook_error", "profile_lost", "profile_refused", "switch_off")
+RARE = ("hooks_disabled", "hook_error", "profile_lost", "profile_refused")
 """Instants that are looked into."""
 STEPS = ("vllm.schedule", "cb.prepare")
 _EVENT = re.compile(rb'"t": ?(\d{1,19}).*?"name": ?"([^"]{1,64})"')

@@ -39,15 +39,12 @@ INSTANTS = {
 """Instants about a request, and the kind of fact each is."""
 COUNTS = {"prompt": "prompt_tokens", "tokens": "output_tokens", "cached": "cached_tokens"}
 """Numbers beside them that are facts of their own."""
-OURS = ("hook_error", "fr_error", "ctl_error")
 LOST = ("profile_lost", "profile_refused")
 """Windows of a profiler that left no trace: one each."""
 NOTHING_TO_RECORD = "no steps run here"
 """Why a process refuses a window that would hold nothing: no loss."""
 PROFILER = ("vllm.profiler_start", "vllm.profiler_stop")
 """Spans in which the engine starts or stops its own profiler, and computes nothing."""
-PAUSES = {"loop_lag": "loop_lag"}
-"""Kinds of ``L``; any other one is a thread's."""
 
 Row = Mapping[str, Any]
 
@@ -63,7 +60,7 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
 
     Problems: ``bad_json``, ``bad_event`` (no time, thread or name), ``unknown_event`` (a ``ph`` of another version),
     ``bad_token_count``, ``profile_lost``, ``profile_refused``, and those that the recorder counted itself
-    (``recorder_hook_error``, ...).
+    (``recorder_hook_error``).
     """
     found, rows = Found(), RowArrays()
     coming: dict[str, int] = {}
@@ -164,7 +161,7 @@ def _collection(found: Found, rows: RowArrays, process: Process, row: Row) -> No
 
 def _lag(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
     late = count(row.get("lag"))
-    kind = PAUSES.get(row["name"], "thread_lag")
+    kind = "loop_lag" if row["name"] == "loop_lag" else "thread_lag"
     _pause(found, None if late is None else Pause(process, row["tid"], row["t"] - late, late, kind))
 
 
@@ -209,8 +206,8 @@ def _instant(found: Found, rows: RowArrays, process: Process, row: Row) -> None:
         _counted(found, process, row, request)
     elif row["name"] in LOST and row.get("reason") != NOTHING_TO_RECORD:
         found.problems[row["name"]] += 1
-    elif row["name"] in OURS:
-        found.problems["recorder_" + row["name"]] += 1
+    elif row["name"] == "hook_error":
+        found.problems["recorder_hook_error"] += 1
     else:
         found.other["instant"] += 1
 
