@@ -41,3 +41,9 @@ def read_about(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise FormatError(what, f"its {NAME} is none of ours", "Name the folder that `capture` wrote")
     return cast("dict[str, Any]", found)
+
+
+def count_of(about: Mapping[str, Any], name: str) -> int:
+    """The number ``name`` that a recording, or a part of it, says of itself; 0 where it says none."""
+    value = about.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from teller_core.collect.about import NAME, read_about
+from teller_core.collect.about import NAME, count_of, read_about
 from teller_core.collect.doctor.checks import no, note, partly, yes
 from teller_core.collect.doctor.glance import Glance, glance
 from teller_core.collect.doctor.windows import window_checks
@@ -66,8 +66,8 @@ def _by_itself() -> DoctorCheck:
 
 
 def _end(about: Mapping[str, Any], folder: Path) -> DoctorCheck:
-    if not _whole(about, "stop_ns"):
-        pid = _whole(about, "pid")
+    if not count_of(about, "stop_ns"):
+        pid = count_of(about, "pid")
         if pid and Path(f"/proc/{pid}").exists():
             return note("end", "it is still going on", "Ask again when it has ended")
         told = "the recorder was ended before it could close it: what was written up to then is there"
@@ -105,7 +105,7 @@ def _content(about: Mapping[str, Any], seen: Glance, for_steps: str) -> Iterator
 
 def _stall(about: Mapping[str, Any], seen: Glance, waiting: int) -> Iterator[DoctorCheck]:
     """An engine that had requests and made no step until the end."""
-    end = _whole(about, "stop_ns")
+    end = count_of(about, "stop_ns")
     still = end - seen.last_step
     if waiting > 0 and end and seen.last_step and still > STALLED_NS:
         told = f"the last {still / 1e9:,.0f} s held no step, while {waiting:,} requests had not ended"
@@ -144,12 +144,12 @@ def _losses(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
         name: cast("dict[str, Any]", gone) for name, gone in _table(ring, "dropped").items() if isinstance(gone, dict)
     }
     if dropped:
-        size = sum(_whole(gone, "bytes") for gone in dropped.values())
-        most = _whole(ring, "most_bytes") >> 20
+        size = sum(count_of(gone, "bytes") for gone in dropped.values())
+        most = count_of(ring, "most_bytes") >> 20
         told = f"the oldest {size >> 20:,} MB of {len(dropped)} files were dropped, to keep within {most:,} MB"
         yield partly("bound", told, "Record for a shorter time, or allow more with --most-mb or --most-minutes")
-    lost = {name: _whole(_table(about, "lost"), name) for name in ("samples", "bundle")}
-    lost["stat logger"] = _whole(seen.cost, "lost")
+    lost = {name: count_of(_table(about, "lost"), name) for name in ("samples", "bundle")}
+    lost["stat logger"] = count_of(seen.cost, "lost")
     if any(lost.values()):
         told = "the disk refused " + ", ".join(f"{count:,} ({name})" for name, count in lost.items() if count)
         yield partly("disk", told, "Record where there is room")
@@ -179,8 +179,3 @@ def _samples(folder: Path) -> Iterator[DoctorCheck]:
 def _table(about: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = about.get(name)
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _whole(about: Mapping[str, Any], name: str) -> int:
-    value = about.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

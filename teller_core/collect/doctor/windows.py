@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from teller_core.collect.about import count_of
 from teller_core.collect.cupti.footers import footers, interval
 from teller_core.collect.doctor.checks import no, note, partly, yes
 from teller_core.collect.doctor.glance import LONGEST_LINE, STEPS, Glance
@@ -75,14 +76,14 @@ def _not_opened(about: Mapping[str, Any]) -> Iterator[DoctorCheck]:
     if left:
         most = f"{', '.join(left[:4])}{' and more' if len(left) > 4 else ''}"
         yield note(NOT_OPENED, f"{most}: what they wait for did not come", _RULES)
-    if refused := _whole(about, "windows_refused"):
+    if refused := count_of(about, "windows_refused"):
         yield note(NOT_OPENED, f"{refused:,} that were due while another was open, or after the last that is allowed")
 
 
 def _gpu(told: Sequence[dict[str, Any] | None]) -> DoctorCheck:
     part, whole = "GPU windows", [footer for footer in told if footer is not None]
-    empty = [footer for footer in whole if not _whole(footer, "kernels")]
-    dropped = sum(_whole(footer, name) for footer in whole for name in ("dropped", "late"))
+    empty = [footer for footer in whole if not count_of(footer, "kernels")]
+    dropped = sum(count_of(footer, name) for footer in whole for name in ("dropped", "late"))
     early = sorted({REASONS[reason] for footer in whole if (reason := str(footer.get("reason"))) in REASONS})
     why = f": {'; '.join(early)}" if early else ""
     if empty:
@@ -91,7 +92,7 @@ def _gpu(told: Sequence[dict[str, Any] | None]) -> DoctorCheck:
     if dropped or early or len(whole) < len(told):
         said = f"{len(told)}, {len(told) - len(whole)} of them cut, {dropped:,} records dropped{why}"
         return partly(part, said, "Ask for a shorter window")
-    return yes(part, f"{len(told)}, {sum(_whole(footer, 'kernels') for footer in whole):,} kernels")
+    return yes(part, f"{len(told)}, {sum(count_of(footer, 'kernels') for footer in whole):,} kernels")
 
 
 def _slowed(cap: Path, windows: Sequence[tuple[int, int]]) -> list[Slowed]:
@@ -165,8 +166,3 @@ def _tokens(line: bytes) -> int:
         return 0
     values = cast("dict[str, object]", told if isinstance(told, dict) else {}).values()
     return sum(value for value in values if isinstance(value, int) and 0 < value < 1 << 31)
-
-
-def _whole(about: Mapping[str, Any], name: str) -> int:
-    value = about.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
