@@ -22,7 +22,6 @@ from teller_core.collect.environment import environment
 from teller_core.collect.finished import regular_files
 from teller_core.collect.record import anchor, begin, finish, prepare
 from teller_core.collect.ring import Bounds
-from teller_core.collect.windows.control import Window, ask, close
 from teller_core.collect.windows.triggers import Plan, Watch
 from teller_core.errors import InputError
 
@@ -96,16 +95,6 @@ def engine_of(command: Sequence[str]) -> str:
     """The engine that ``command`` starts, by its words: vllm, sglang, transformers, or empty."""
     words = [Path(word).name.partition(".")[0] for word in command if not word.startswith("-")]
     return next((engine for engine in ENGINES if engine in words), "")
-
-
-def open_window(cap: Path, seconds: float, shapes: bool = False) -> None:
-    """Ask every process of the service for a window of at most ``seconds``, whatever it holds."""
-    ask(cap, Window(seconds, None, None, shapes))
-
-
-def close_window(cap: Path) -> None:
-    """End the window that ``open_window`` asked for. Stopping stalls the service; ``events`` says when it is over."""
-    close(cap)
 
 
 def events(cap: Path, name: str) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from teller_core.collect.bundle import close_window, events, open_window
+from teller_core.collect.bundle import events
+from teller_core.collect.windows.control import Window, ask, close
 from teller_core.data.whole import made_folder
 from teller_core.errors import TellerError
 from teller_core.lab import load
@@ -42,13 +43,13 @@ def run_episode(seed: int, fault: str | None, folder: Path, progress: Progress) 
     with served(SETUP, start, bundle, progress) as live:
         if plan.strike is not None:
             check(injector(plan.strike.fault), live)
-        open_window(live.service.cap, WINDOW_S)
+        ask(live.service.cap, Window(WINDOW_S, steps=None, events=None))
         _wait_for(live, "profile_start")
         warm = load.send(live.target, WARM, CONNECTIONS, seed)
         rows, delays = _load(plan, live, progress)
         load.append(bundle / "client.jsonl", [*warm, *rows])
         progress("stopping the profiler")
-        close_window(live.service.cap)
+        close(live.service.cap)
         _wait_for(live, "profile_stop")
     truth = find_truth(plan, [*delays, *_prefills(plan, bundle / "cap")], rows)
     truth.write(folder / "truth.json")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from teller_core.collect import bundle
-from teller_core.collect.bundle import close_window, engine_of, events, open_window, record
+from teller_core.collect.bundle import engine_of, events, record
 from teller_core.collect.proc import family
+from teller_core.collect.windows.control import Window, ask, close
 from teller_core.errors import InputError
 from tests.waiting import alive, until
 
@@ -107,11 +108,11 @@ threading.Thread(target=work, daemon=True).start()
 threading.Event().wait(600)
 """
     with record([sys.executable, "-c", code], tmp_path / "b", {"OMP_NUM_THREADS": "1"}) as service:
-        open_window(service.cap, 600)
+        ask(service.cap, Window(600, steps=None, events=None))
         until(lambda: events(service.cap, "profile_start"), service.process)
         before = _lines(tmp_path)
         until(lambda: _lines(tmp_path) >= before + 2, service.process)
-        close_window(service.cap)
+        close(service.cap)
         until(lambda: events(service.cap, "profile_stop"), service.process)
         (stop,) = events(service.cap, "profile_stop")
     (trace,) = service.cap.glob("torch-*.json.gz")
@@ -135,7 +136,7 @@ torch.ones(8) + 1
 """
     cap = tmp_path / "b" / "cap"
     with record([sys.executable, "-c", code, str(cap)], tmp_path / "b", {"OMP_NUM_THREADS": "1"}) as service:
-        open_window(service.cap, 600)
+        ask(service.cap, Window(600, steps=None, events=None))
         assert service.process.wait() == 0
     (trace,) = cap.glob("torch-*.json.gz")
     assert "aten::add" in gzip.decompress(trace.read_bytes()).decode()
