@@ -71,12 +71,12 @@ def start(folder):
 
 
 def _run_thread(folder):
-    if "stop" in _thread:
-        return  # two threads forked at once: the first has started it again
     stop, ended = allocate_lock(), allocate_lock()
     stop.acquire()
     ended.acquire()
-    _thread.update(stop=stop, ended=ended)
+    if _thread.setdefault("stop", stop) is not stop:
+        return  # two threads forked at once: the first has started it again
+    _thread["ended"] = ended
     before = pthread_sigmask(SIG_BLOCK, ())
     try:
         pthread_sigmask(SIG_BLOCK, valid_signals())

@@ -83,6 +83,38 @@ events.instant("said")
 """,
         {"said": 1},
     ),
+    "two who start the thread at once": (
+        """
+import os, teller_shim_events as events, teller_shim_process as process
+folder, allocate = os.environ["TELLER_CAPTURE_DIR"], process.allocate_lock
+def allocated():
+    process.allocate_lock = allocate
+    process._run_thread(folder)
+    return allocate()
+process._stop_thread()
+process.allocate_lock = allocated
+process._run_thread(folder)
+process._stop_thread()
+assert len(os.listdir("/proc/self/task")) == 1
+events.instant("said")
+""",
+        {"said": 1},
+    ),
+    "forks where the system has no thread left": (
+        """
+import os, teller_shim_events as events, teller_shim_process as process
+from teller_shim_guard import problems
+def refuse(*_): raise RuntimeError("can't start new thread")
+process.start_new_thread, process.GONE_S = refuse, 600.0
+for _ in range(3):
+    child = os.fork()
+    if not child: os._exit(0)
+    os.waitpid(child, 0)
+problems.clear()  # counted, as it should be
+events.instant("said")
+""",
+        {"said": 1},
+    ),
     "a module that keeps its loader": (
         SCHEDULE + "import vllm.v1.core.sched.scheduler as m\nassert m.__spec__.loader is m.__loader__\n",
         {"vllm.schedule": 1},
