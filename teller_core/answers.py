@@ -80,7 +80,7 @@ def slow(
     """The requests of a capture, slowest first by ``metric``, and what the slow have in common; or, in the horizontal view, its
     ranks, those first that others waited for most, and the collectives in which they did.
     """
-    _check_promise(slo_ms)
+    _check_promise(metric, slo_ms)
     found = store.resolve(capture)
     if view == "horizontal":
         return _horizontal(store, found, limit, cursor)
@@ -163,7 +163,7 @@ def why(
 
     The answer by end-to-end time was made at import. Another metric, a promise to keep, or what was learned since is judged now.
     """
-    _check_promise(slo_ms)
+    _check_promise(metric, slo_ms)
     found = store.resolve(capture)
     number = store.request_number(found, request)
     rows, learned, service = store.learned_rows(), None, {}
@@ -201,7 +201,9 @@ def _held(store: Store, tables: Capture, learned: Learned | None) -> Assessment:
     return held(store, tables, learned)
 
 
-def _check_promise(slo_ms: float | None) -> None:
+def _check_promise(metric: Metric, slo_ms: float | None) -> None:
+    if metric == "slo" and slo_ms is None:
+        raise InputError("the metric slo", "nobody says which latency was promised", "Add --slo-ms, in a tool slo_ms")
     if slo_ms is not None and not SHORTEST_SLO_MS <= slo_ms <= LONGEST_SLO_MS:
         raise InputError(
             "the latency that was promised", "it is no time that a request can take", "Give it in milliseconds"

@@ -41,6 +41,13 @@ def test_a_rank_without_a_trace_is_refused_and_not_shown_empty(store: Store) -> 
         causal_slice(store, "step 0", rank=99)
 
 
+def test_who_asks_against_a_promise_says_which_one(store: Store) -> None:
+    for ask in (lambda: slow(store, metric="slo"), lambda: why(store, "1", metric="slo")):
+        with pytest.raises(InputError, match="slo_ms"):
+            ask()
+    assert slow(store, metric="slo", slo_ms=100.0).metric == "slo"
+
+
 @pytest.mark.parametrize("slo_ms", [1e308, 1e13, 1e-320, 1e-7])
 def test_a_promise_that_no_request_can_be_held_to_is_refused(store: Store, slo_ms: float) -> None:
     for ask in (lambda: slow(store, slo_ms=slo_ms), lambda: why(store, "1", slo_ms=slo_ms)):
