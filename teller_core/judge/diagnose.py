@@ -26,6 +26,8 @@ LEAST_SHARE = 0.1
 """Of what the metric measures: less need not be explained."""
 COARSE_NS = 10_000_000_000
 """Below this, times that are true to a second only say nothing about how long a request should have taken."""
+UNASKED = {"over_work": "what its work predicts", "over_load": "what its load predicts"}
+"""What a request could not be held against, in the words of an answer."""
 
 
 class Said(NamedTuple):
@@ -248,7 +250,7 @@ def _not_seen(view: Scene, answers: Answers) -> list[str]:
         (not view.profiled, "a profile of its steps: operators and kernels"),
         (0 < view.profiled < len(view.life.step), "a profile of all of its steps"),
     ]
-    reasons = [f"{name}: {why}" for name, why in answers.why.items() if name not in ("value", "over_slo")]
+    reasons = [f"{UNASKED[name]}: {why}" for name, why in answers.why.items() if name in UNASKED]
     lost = [f"lost in reading: {what}" for what in losses.told(_lost(view))]
     left_out = [case.assessment.left_out] if case.assessment.left_out else []
     return [what for missing, what in gaps if missing] + reasons + left_out + lost
