@@ -12,6 +12,7 @@ from teller_core.data.plain_names import NAME_LENGTH
 from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.judge.around import AROUND_NS
+from teller_core.judge.awaited import awaited
 from teller_core.judge.evidence import COUNTED, Clue, cost, count, line_item, ms
 from teller_core.judge.intervals import Spans, overlaps, union
 from teller_core.judge.prepare import CALM, EAGER, EMPTY_ROWS, Case
@@ -165,18 +166,18 @@ def _late(case: Case, process: str) -> Spans:
 
 
 def _waited_for(scene: Scene) -> Clue | None:
-    table = scene.case.capture.collectives
+    table, met = scene.case.capture.collectives, awaited(scene.case)
     rows = scene.case.once("collectives", lambda case: keyed(case.capture.collectives.step.astype(np.int64)))
     mine = rows.of(scene.life.step.astype(np.int64))
-    mine = mine[(table.wait[mine] != UNKNOWN) & (table.late[mine] >= 0) & (table.rank[mine] != table.late[mine])]
+    mine = mine[(met.wait[mine] != UNKNOWN) & (met.late[mine] >= 0) & (met.rank[mine] != met.late[mine])]
     if not len(mine):
         return None
-    total = np.zeros(int(table.late[mine].max()) + 1, np.int64)
-    np.add.at(total, table.late[mine], table.wait[mine])
+    total = np.zeros(int(met.late[mine].max()) + 1, np.int64)
+    np.add.at(total, met.late[mine], met.wait[mine])
     late = int(np.argmax(total))
-    waiting = mine[table.late[mine] == late]
+    waiting = mine[met.late[mine] == late]
     waited, whole = int(total[late]), int(table.dur[waiting].sum())
-    ranks = max(len(np.unique(table.rank[waiting])), 1)
+    ranks = max(len(np.unique(met.rank[waiting])), 1)
     usual = int(EAGER * scene.case.once("usual wait", _usual_wait) * len(np.unique(table.step[waiting])))
     ns = waited // ranks - usual
     if waited < SAME_RANK * total.sum() or waited < WAITED * whole or ns <= 0:
@@ -186,20 +187,20 @@ def _waited_for(scene: Scene) -> Clue | None:
         cost("each other rank waited for it", waited // ranks, kind="collective"),
         cost("collectives in which they waited", whole, kind="collective"),
         count("of all their waiting", 100 * waited / float(total.sum()), unit="%", kind="collective"),
-        *_kept(scene, late, table.sequence[waiting]),
+        *_kept(scene, table.sequence[waiting]),
     ]
     return Clue("comm.straggler_rank", ns, COUNTED, evidence, rank=late, view="horizontal", layer="communication")
 
 
 def _usual_wait(case: Case) -> float:
     """ns: what a rank waits for others in a step, as a rule."""
-    table = case.capture.collectives
-    rows = np.flatnonzero((table.wait != UNKNOWN) & (table.step >= 0) & (table.rank != table.late))
+    table, met = case.capture.collectives, awaited(case)
+    rows = np.flatnonzero((met.wait != UNKNOWN) & (table.step >= 0) & (met.rank != met.late))
     steps = len(np.unique(table.step[table.step >= 0]))
     if not len(rows):
         return 0.0
-    pair, place = np.unique(np.stack([table.step[rows], table.rank[rows]]), axis=1, return_inverse=True)
-    waited = np.bincount(place.reshape(-1), weights=table.wait[rows], minlength=pair.shape[1])
+    pair, place = np.unique(np.stack([table.step[rows], met.rank[rows]]), axis=1, return_inverse=True)
+    waited = np.bincount(place.reshape(-1), weights=met.wait[rows], minlength=pair.shape[1])
     a_step = np.zeros(steps)
     _, of = np.unique(pair[0], return_inverse=True)
     most = np.zeros(int(of.max()) + 1)
@@ -208,15 +209,18 @@ def _usual_wait(case: Case) -> float:
     return float(np.median(a_step))
 
 
-def _kept(scene: Scene, late: int, met: Int64) -> list[EvidenceItem]:
+def _kept(scene: Scene, met: Int64) -> list[EvidenceItem]:
     """What the late rank did before the meeting for which it was awaited longest, where a trace shows it: a wait is no cause."""
-    meetings, tree = scene.case.capture.meetings, scene.case.capture.ranks[late].tree
+    meetings, ranks = scene.case.capture.meetings, scene.case.capture.ranks
     met = np.unique(met[met < len(meetings.kept)])
-    met = met[(meetings.kept[met] >= 0) & (meetings.by[met] != UNKNOWN)]
-    if tree is None or not len(met):
+    met = met[(meetings.kept[met] >= 0) & (meetings.by[met] != UNKNOWN) & (meetings.late[met] >= 0)]
+    if not len(met):
         return []
     worst = int(met[np.argmax(meetings.by[met])])
-    row = int(meetings.kept[worst])
+    late, row = int(meetings.late[worst]), int(meetings.kept[worst])
+    tree = ranks[late].tree
+    if tree is None:
+        return []
     name = tree.trace.names[int(tree.trace.name[row])]
     return [
         EvidenceItem(

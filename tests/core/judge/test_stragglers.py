@@ -54,7 +54,7 @@ def test_a_rank_that_begins_its_steps_late_is_named_though_the_other_comes_last_
     told = replace(
         capture,
         collectives=replace(table, late=late, wait=wait, dur=dur),
-        ranks=[*capture.ranks, replace(capture.ranks[0], rank=1)],
+        ranks=[*capture.ranks, replace(capture.ranks[0], rank=1, pid=8)],
     )
     report = judge(prepare(told, numbers), STRUCK)
     who = [finding.rank for finding in report.findings if finding.cause == "comm.straggler_rank"]

@@ -9,9 +9,11 @@ import numpy as np
 
 from teller_core.context.linking import step_linked
 from teller_core.data.assessment import Assessment
+from teller_core.data.capture import processes
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, UInt8, take
 from teller_core.judge.anatomy import suspects
 from teller_core.judge.around import UNUSUAL, unusual
+from teller_core.judge.awaited import waited_for
 from teller_core.judge.diagnose import judge as answer
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.reschedule.findings import LEFT
@@ -92,19 +94,15 @@ def late(seen: Seen) -> list[list[int]]:
     """The ranks of each step: those that others waited for or that were kept from running, the longest first; then those whose
     spans are suspected. None where there is one alone.
     """
-    capture, numbers = seen.capture, seen.assessment
-    steps, met, found = len(numbers.steps.took), capture.collectives, numbers.candidates
+    capture, found = seen.capture, seen.assessment.candidates
+    steps = len(seen.assessment.steps.took)
     if len(capture.ranks) <= 1:
         return [[] for _ in range(steps)]
-    cost: list[dict[int, int]] = [{} for _ in range(steps)]
-    named = np.flatnonzero((met.step >= 0) & (met.late >= 0) & (met.wait != UNKNOWN))
-    _add(cost, met.step[named], met.late[named], met.wait[named])
-    every = np.arange(steps, dtype=np.int32)
-    for rank, (waited, still) in kept(seen.case).items():
-        _add(cost, every, np.full(steps, rank, np.int32), waited + still)
+    waited = waited_for(seen.case, kept(seen.case))
+    cost = [{rank: int(ns[step]) for rank, ns in waited.items()} for step in range(steps)]
     spans: list[dict[int, int]] = [{} for _ in range(steps)]
-    _add(spans, found.step, found.rank, found.excess)
-    return [list(dict.fromkeys([*_dearest(waited), *_dearest(own)])) for waited, own in zip(cost, spans, strict=True)]
+    _add(spans, found.step, processes(capture.ranks)[found.rank], found.excess)
+    return [list(dict.fromkeys([*_dearest(others), *_dearest(own)])) for others, own in zip(cost, spans, strict=True)]
 
 
 def _add(cost: list[dict[int, int]], step: Int32, rank: Int32, ns: Int64) -> None:
