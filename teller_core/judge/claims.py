@@ -1,6 +1,6 @@
 """Which clues are named as causes of a request: by what they cost it, and by what the requests beside it lost to the same."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -67,7 +67,12 @@ ones do not, is told.
 BROAD = DIFFUSE | {"comm.degraded_link"}
 """A busy host slows messages as well, for a while: in a row, too, these need a tenth."""
 STANDS_OUT = 1.5
-"""Times the most that any of some calm requests loses to it."""
+"""Times the most that any of some calm requests loses to it; of a larger loss, times what MOST_CALM of them lose at most."""
+MOST_CALM = 0.75
+SHARED = (DIFFUSE | STEADY) - {"scheduler.prefill_interference", "host.observer_overhead"}
+"""What a host takes from all requests of a capture alike that has fewer processors than threads that compute: what calm ones
+lose to it as well is not why one of them is slow. Front ends are held against most requests where they are measured.
+"""
 CALM_ONES = 16
 """Calm requests that are looked at: what one answer costs does not grow with the requests of a capture."""
 OWN = frozenset({"scheduler.kv_preemption"})
@@ -113,7 +118,8 @@ def dearest(found: Iterable[Clue]) -> list[Clue]:
 def claimed(view: Scene, answers: Answers, found: Sequence[Clue]) -> list[Clue]:
     """Of the clues that were ``found`` those that may be named and cost this request enough, the dearest first."""
     named = dearest(clue for clue in found if _counts(view, answers, clue))
-    return [clue for clue in named if not any(_says_why(other, clue) for other in named)]
+    why = [clue for clue in named if not any(_says_why(other, clue) for other in named)]
+    return [clue for clue in why if not _shared(view, answers, clue)]
 
 
 def _says_why(better: Clue, clue: Clue) -> bool:
@@ -153,8 +159,8 @@ def _lasts(view: Scene, answers: Answers, clue: Clue) -> bool:
     if clue.cause in EVERYDAY | ALWAYS_THERE:
         if clue.cause not in STEADY or answers.worst < 1.0:
             return False
-        usual = view.case.once(f"calm, {view.metric}", lambda case: _calm(case, view.metric))
-        least = max(least, STANDS_OUT * usual.get(clue.cause, 0.0)) if usual is not None else float("inf")
+        usual = _calm(view)
+        least = max(least, STANDS_OUT * max(usual[clue.cause])) if usual is not None else float("inf")
         if clue.ns < least * view.span:
             return False
     before, after = view.case.once("by arrival", arrivals).beside(view.life.request)
@@ -173,14 +179,26 @@ def _lost(case: Case, request: int, metric: Metric) -> dict[str, float]:
     return known[request]
 
 
-def _calm(case: Case, metric: Metric) -> dict[str, float] | None:
-    """The largest share that any of some calm requests lost to each cause; None where it is not known which are calm."""
-    most: dict[str, float] = {}
+def _shared(view: Scene, answers: Answers, clue: Clue) -> bool:
+    """Whether calm requests of this capture lose about as much to it, and nothing from outside says that these are slow as well:
+    neither a limit that was broken nor what was learned elsewhere.
+    """
+    broken = answers.over_slo is not None and answers.over_slo > 1
+    if clue.cause not in SHARED or broken or view.case.assessment.learned is not None:
+        return False
+    usual = _calm(view)
+    return usual is not None and clue.ns < STANDS_OUT * float(np.quantile(usual[clue.cause], MOST_CALM)) * view.span
+
+
+def _calm(view: Scene) -> Mapping[str, Sequence[float]] | None:
+    """The shares that some calm requests lost to each cause; None where it is not known which are calm."""
+    return view.case.once(f"calm, {view.metric}", lambda case: _losses(case, view.metric))
+
+
+def _losses(case: Case, metric: Metric) -> Mapping[str, Sequence[float]] | None:
     calm = _calm_ones(case, "e2e" if metric == "slo" else metric)
-    for request in calm:
-        for key, share in _lost(case, request, metric).items():
-            most[key] = max(most.get(key, 0.0), share)
-    return most if calm else None
+    each = [_lost(case, request, metric) for request in calm]
+    return {key: [lost.get(key, 0.0) for lost in each] for key in RULES} if calm else None
 
 
 def _calm_ones(case: Case, metric: Metric) -> list[int]:

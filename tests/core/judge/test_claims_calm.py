@@ -53,20 +53,19 @@ def test_calm_ones_are_few_evenly_drawn_from_the_half_that_took_least_for_what_t
 
 
 @given(some.lists(some.dictionaries(some.sampled_from("abc"), shares), max_size=8))
-def test_calm_requests_lose_to_a_cause_what_the_worst_of_them_does(lost: list[dict[str, float]]) -> None:
+def test_of_calm_requests_each_is_asked_what_it_lost_to_each_cause(lost: list[dict[str, float]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "RULES", dict.fromkeys("abc"))
         patch.setattr(claims, "_calm_ones", lambda *_: list(range(len(lost))))
         patch.setattr(claims, "_lost", lambda _case, request, _metric: lost[request])
-        found = claims._calm(SimpleNamespace(), "e2e")  # pyright: ignore[reportArgumentType]
-    named = {key for one in lost for key in one}
-    worst = {key: max(one[key] for one in lost if key in one) for key in named}
-    assert found == (worst if lost else None)
+        found = claims._losses(SimpleNamespace(), "e2e")  # pyright: ignore[reportArgumentType]
+    assert found == ({key: [one.get(key, 0.0) for one in lost] for key in "abc"} if lost else None)
 
 
 def lasts(key: str, share: float, calm: dict[str, float] | None, near: list[float], worst: float) -> bool:
     """Whether a loss of this share counts as one that lasts, ``near`` the shares that the requests beside it lost."""
     known = {
-        "calm, e2e": calm,
+        "calm, e2e": None if calm is None else {each: [0.0, calm.get(each, 0.0), 0.0] for each in CAUSES},
         "by arrival": SimpleNamespace(beside=lambda _: (range(len(near))[:1], range(len(near))[1:])),
     }
     view: Any = SimpleNamespace(
@@ -111,3 +110,30 @@ def test_one_and_a_half_times_what_calm_ones_lose_stands_out(share: float, told:
     assert lasts("host.blocking_call", share, {"host.blocking_call": 0.2}, [share] * BESIDE, 2.0) == told
     assert not lasts("host.blocking_call", share, None, [share] * BESIDE, 2.0)
     assert lasts("host.blocking_call", share, {}, [share] * BESIDE, 2.0)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.59, False), (0.61, True)])
+@pytest.mark.parametrize("key", sorted(claims.SHARED))
+def test_what_most_calm_requests_lose_alike_is_not_why_one_is_slow(key: str, share: float, told: bool) -> None:
+    view: Any = SimpleNamespace(
+        span=SPAN,
+        metric="e2e",
+        life=SimpleNamespace(request=99),
+        case=SimpleNamespace(
+            once=lambda name, _: {"calm, e2e": {key: [0.1, 0.4, 0.4, 0.4, 0.9]}}[name],
+            assessment=SimpleNamespace(learned=None),
+            capture=SimpleNamespace(tier=4),
+        ),
+    )
+    clue = Clue(key, round(share * SPAN), 0.8, [])
+
+    def claimed(over_slo: float | None) -> bool:
+        answers: Any = SimpleNamespace(worst=3.0, slow=True, over_slo=over_slo)
+        return claims.claimed(view, answers, [clue]) == [clue]
+
+    assert claimed(None) == claimed(0.9) == told
+    # All of a capture may be in trouble: a limit that was broken says so, or what was learned elsewhere.
+    assert claimed(1.1)
+    elsewhere = SimpleNamespace(claims=SimpleNamespace(of=lambda *_: (0.1, 0.2)))
+    view.case.assessment.learned = elsewhere
+    assert claimed(None)
