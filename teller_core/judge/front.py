@@ -80,15 +80,19 @@ def handed(case: Case, life: Life) -> int:
     """ns: the earliest time at which the front end may have been done with it.
 
     An engine takes new requests in between two steps. One that it took in there may have lain before it since the last step
-    began, if that was one of several in a row; one that it took in inside a step, by the front end's word, did not.
+    began, if that was one of several in a row; one that it took in inside a step, by the front end's word, did not. Of a step
+    that a line times nobody knows whether it was over: its line is written some time after its end.
     """
     engine = life.engine
     if engine is None or not len(engine.step):
         return life.queued
-    last = int(np.searchsorted(engine.begin, life.queued, "right")) - 1
-    if last < 0 or last + 1 >= len(engine.step) or int(engine.stop_reach[last]) > life.queued:
+    last, steps = int(np.searchsorted(engine.begin, life.queued, "right")) - 1, case.capture.steps
+    if last < 0 or last + 1 >= len(engine.step):
         return life.queued
-    steps, after = case.capture.steps, int(engine.step[last + 1])
+    by_line = int(steps.elapsed[int(engine.step[last])]) != UNKNOWN
+    if int(engine.stop_reach[last]) > life.queued and not by_line:
+        return life.queued
+    after = int(engine.step[last + 1])
     if int(steps.generation_requests[after]) == 0:  # it waited for requests, and takes one at once
         return life.queued
     tokenized = int(case.capture.requests.tokenized[life.request])

@@ -6,6 +6,8 @@ import numpy as np
 
 from teller_core.data.capture import Capture, Pauses
 from teller_core.judge.diagnose import judge
+from teller_core.judge.front import handed
+from teller_core.judge.life import life
 from teller_core.judge.prepare import prepare
 from tests.core.judge.serving import MS, Ask, serve
 
@@ -37,3 +39,20 @@ def test_without_them_nothing_is_said_of_them() -> None:
     capture, numbers = serve([*CROWD[:SLOW], Ask(1201, front=400), *CROWD[SLOW + 1 :]])
     report = judge(prepare(capture, numbers), SLOW)
     assert not [item for item in report.findings[0].evidence if (item.name or "").startswith("of it")]
+
+
+def test_who_is_taken_in_at_the_end_of_a_step_that_a_line_times_may_have_lain_before_its_engine_since_that_began() -> (
+    None
+):
+    """Lines are written after a step, so that it seems to run on when the next request is taken in: two captures of one life."""
+    capture, numbers = serve(CROWD)
+    steps, requests = capture.steps, capture.requests
+    at = int(np.searchsorted(steps.launched, requests.queued[SLOW], "right")) + 2
+    assert int(steps.generation_requests[at + 1]) > 0 and int(steps.launched[at]) > int(requests.received[SLOW])
+    queued = requests.queued.copy()
+    queued[SLOW] = steps.finished[at] - MS // 2
+    taken = replace(capture, requests=replace(requests, queued=queued))
+    by_line = replace(taken, steps=replace(steps, elapsed=steps.finished - steps.launched))
+    recorded, told = (prepare(one, numbers) for one in (taken, by_line))
+    assert handed(recorded, life(recorded, SLOW)) == int(queued[SLOW])
+    assert handed(told, life(told, SLOW)) == int(min(steps.launched[at], steps.scheduled[at]))
