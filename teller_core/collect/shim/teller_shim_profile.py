@@ -260,8 +260,15 @@ def _step_functions():
     return found
 
 
+def _waits(args):
+    """Whether a step is called with a decision of vLLM's that serves nobody, as while all wait for a grammar: it makes such
+    decisions again and again, and nothing is computed.
+    """
+    return any(getattr(each, "total_num_scheduled_tokens", None) == 0 for each in args)
+
+
 class _Steps:
-    """Counts the engine's steps and sets ``close`` after the last that was asked for."""
+    """Counts the engine's steps that compute and sets ``close`` after the last that was asked for."""
 
     def __init__(self, most, close):
         self.left = most
@@ -291,7 +298,8 @@ class _Steps:
             try:
                 return function(*args, **kwargs)
             finally:
-                self._count()
+                if not _waits((*args[1:], *kwargs.values())):
+                    self._count()
 
         return counted
 

@@ -150,6 +150,21 @@ until("profile_stop")
     assert stop["steps"] == names.count("aten::add") == 2
 
 
+def test_a_step_that_serves_nobody_is_none_of_those_that_were_asked_for(tmp_path: Path) -> None:
+    code = """
+from types import SimpleNamespace
+from vllm.v1.worker.gpu_worker import Worker
+ask("600 steps=2")
+until("profile_start")
+for tokens in (0, 0, 0, 4, 0, 1):
+    Worker().execute_model(SimpleNamespace(total_num_scheduled_tokens=tokens))
+Worker().execute_model(scheduler_output=SimpleNamespace(total_num_scheduled_tokens=1))
+until("profile_stop")
+"""
+    stop, names = _window_of(tmp_path, code)
+    assert stop["steps"] == 2 and names.count("aten::add") >= 6
+
+
 def test_processes_open_a_window_at_the_time_that_they_are_told(tmp_path: Path) -> None:
     code = """
 at = time.time_ns() + 1_500_000_000
