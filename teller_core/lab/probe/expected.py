@@ -27,8 +27,28 @@ EXPECTED: tuple[Expected, ...] = (
     ),
     _of(
         "operators",
-        r"operator (detach|aten::full)",
-        "an answer that must obey a grammar is sampled with a mask over its words, which operators of its own lay on",
+        r"operator (detach|aten::(as_strided|detach|resolve_conj|resolve_neg|slice|to)) without steps",
+        "the mask of a grammar is laid on by the process that schedules, with these operators; it runs none otherwise",
+    ),
+    _of(
+        "operators",
+        r"operator aten::full",
+        "an answer that must obey a grammar is sampled with a mask over its words, which the process that computes fills",
+    ),
+    _of(
+        "operators",
+        r"operator aten::argmax",
+        "a step of one request runs it, one of several in three of ten: which steps are profiled is up to the batches",
+    ),
+    _of(
+        "sizes",
+        r"(rows of|names in) profiles",
+        "a step of other batches runs other operators, and an operator that computes many times over runs them many times",
+    ),
+    _of(
+        "sizes",
+        r"traces without steps",
+        "the mask of a grammar is laid on by the process that schedules, which runs no operators otherwise",
     ),
     _of(
         "sizes",

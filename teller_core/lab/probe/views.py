@@ -8,15 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.data.capture import Capture
-from teller_core.data.table import rows
-from teller_core.data.trace import Layer
+from teller_core.data.table import Mask, rows
+from teller_core.data.trace import Layer, Trace
 from teller_core.lab.evaluation.methods.logs import template
 
 Bag = Mapping[str, float]
 """Features of a window: what is not in it is 0."""
 SECOND = 1_000_000_000
-SHAPES = ((re.compile(r"[0-9a-f]{6,}"), "h"), (re.compile(r"[0-9]+"), "9"))
-"""What differs between two names of one shape: hexadecimal and decimal numbers."""
+SHAPES = ((re.compile(r"\b[a-z2-7]{32,}\b"), "h"), (re.compile(r"[0-9a-f]{6,}"), "h"), (re.compile(r"[0-9]+"), "9"))
+"""What differs between two names of one shape: the base 32 by which PyTorch calls compiled graphs, which are of one model each,
+and hexadecimal and decimal numbers.
+"""
 TABLES = (
     "steps",
     "work",
@@ -32,11 +34,17 @@ TABLES = (
 PROFILE = (Layer.OPERATOR, Layer.RUNTIME, Layer.KERNEL, Layer.COMMUNICATION)
 IN_TIME = ("samples", "readings", "buckets")
 """Tables that grow with time alone: a slower window has more rows of them."""
+READ_NS = 5 * SECOND
+"""A process that does nothing is sampled once in this time: that a shorter window has no sample of it says nothing."""
+KIND = re.compile(r'"([^"]+)":')
+CUT = "finished"
+"""The argument of an operator that still ran when the profiler stopped: where it stopped is chance."""
 
 
 class Glance(NamedTuple):
     """A window: what was recorded in it, and when it stood: ``round`` of its block, ``at`` in the round, of ``among``, how many
-    ``before`` it in the life, and the ns since the window before it ended (``since``) and ``until`` it ended.
+    ``before`` it in the life, and the ns since the window before it ended (``since``) and ``until`` it ended. ``usual``: (role,
+    process) of which most windows of its life have samples.
     """
 
     capture: Capture
@@ -46,17 +54,21 @@ class Glance(NamedTuple):
     before: int
     since: int
     until: int
+    usual: frozenset[tuple[str, str]]
 
 
 def processes(glance: Glance) -> Bag:
     """Which processes there are, by role and by what was recorded of them, and how many of each; hosts."""
-    capture = glance.capture
+    capture, samples = glance.capture, glance.capture.samples
+    sampled = set(zip(samples.role, samples.process, strict=True))
+    if glance.until < READ_NS:
+        sampled |= glance.usual
+    paused = set(zip(capture.pauses.role, capture.pauses.process, strict=True))
     found: Counter[str] = Counter()
-    for table, part in (("pauses", capture.pauses), ("samples", capture.samples)):
-        for role in {(role, process) for role, process in zip(part.role, part.process, strict=True)}:
-            found[f"{table} of {role[0] or 'machine'}"] += 1
+    for table, part in (("pauses", paused), ("samples", sampled)):
+        found.update(f"{table} of {role or 'machine'}" for role, _ in part)
     found["writes lines"] = len(set(capture.lines.process))
-    found["hosts"] = len({process.partition("/")[0] for process in capture.samples.process if process})
+    found["hosts"] = len({process.partition("/")[0] for _, process in sampled if process})
     return dict(found)
 
 
@@ -72,13 +84,21 @@ def identifiers(glance: Glance) -> Bag:
 
 
 def operators(glance: Glance) -> Bag:
-    """Which operators, kernels and collectives a profile has."""
-    return _named(glance.capture, PROFILE)
+    """Which operators, kernels and collectives a profile has of processes that run steps, and which of others."""
+    capture, found = glance.capture, set[str]()
+    for position, rank in enumerate(capture.ranks):
+        if rank.tree is None:
+            continue
+        runs = bool(_of_steps(capture, position, np.isin(rank.tree.trace.layer, PROFILE)))
+        found |= {name if runs else f"{name} without steps" for name in _names(rank.tree.trace, PROFILE)}
+    return dict.fromkeys(found, 1.0)
 
 
 def symbols(glance: Glance) -> Bag:
     """Which functions and ranges of the engine's own a profile and our recorder have."""
-    return _named(glance.capture, (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON))
+    trees = [rank.tree for rank in glance.capture.ranks if rank.tree is not None]
+    layers = (Layer.REQUEST, Layer.ENGINE, Layer.PYTHON)
+    return dict.fromkeys((name for tree in trees for name in _names(tree.trace, layers)), 1.0)
 
 
 def lines(glance: Glance) -> Bag:
@@ -100,29 +120,47 @@ def sizes(glance: Glance) -> Bag:
 
 
 def _profiles(capture: Capture) -> Bag:
-    """Of operators and what is below them: traces, rows by step, names, arguments and lanes. The engine's own ranges, which our
-    recorder writes all the time, are no profile.
+    """Of operators and what is below them, in processes that run steps: traces, rows by step and between steps, names, kinds of
+    arguments and lanes; of other processes, traces. The engine's own ranges, which our recorder writes all the time, are no
+    profile. How much of a step it has that was not over when it stopped is chance, and not told.
     """
-    traces, rows_there, steps, lanes = 0, 0, 0, 0
+    traces, others, inside, between, steps, lanes = 0, 0, 0, 0, 0, 0
     names, arguments = set[str](), set[str]()
     for position, rank in enumerate(capture.ranks):
         if rank.tree is None or not (deep := np.isin(rank.tree.trace.layer, PROFILE)).any():
             continue
-        trace, before = rank.tree.trace, np.append(0, np.cumsum(deep))
-        mine = (capture.work.rank == position) & (capture.work.row >= 0)
-        steps += int((before[capture.work.row_stop[mine]] > before[capture.work.row[mine]]).sum())
+        trace, spans = rank.tree.trace, _of_steps(capture, position, deep)
+        if not spans:
+            others += 1
+            continue
+        own = np.zeros(len(trace.start), dtype=np.bool_)
+        for low, high in spans:
+            own[low:high] = True
+        meanwhile = (trace.start >= trace.start[own].min()) & (trace.start < trace.end[own].max())
         traces += 1
-        rows_there += int(deep.sum())
+        steps += len(spans)
+        inside += int((deep & own).sum())
+        between += int((deep & meanwhile & ~own).sum())
         lanes += len(np.unique(trace.lane[deep]))
         names |= {trace.names[name] for name in map(int, np.unique(trace.name[deep]))}
-        arguments |= {trace.args[arg] for arg in map(int, np.unique(trace.arg[deep])) if arg >= 0}
+        for arg in map(int, np.unique(trace.arg[deep])):
+            arguments |= set(KIND.findall(trace.args[arg])) if arg >= 0 else set()
     return {
         "traces": traces,
-        "rows of profiles": rows_there / max(steps, 1),
+        "traces without steps": others,
+        "rows of profiles": inside / max(steps, 1),
+        "rows between steps": float(np.log1p(between)),
         "lanes in profiles": lanes,
         "names in profiles": float(np.log1p(len(names))),
-        "arguments in profiles": float(np.log1p(len(arguments))),
+        "arguments in profiles": len(arguments - {CUT}),
     }
+
+
+def _of_steps(capture: Capture, rank: int, deep: Mask) -> list[tuple[int, int]]:
+    """The rows of each step that ``rank`` has a profile of: such with a ``deep`` one."""
+    mine = (capture.work.rank == rank) & (capture.work.row >= 0)
+    spans = zip(map(int, capture.work.row[mine]), map(int, capture.work.row_stop[mine]), strict=True)
+    return [(low, high) for low, high in spans if deep[low:high].any()]
 
 
 def order(glance: Glance) -> Bag:
@@ -149,16 +187,12 @@ VIEWS: Mapping[str, Callable[[Glance], Bag]] = {
 }
 
 
-def _named(capture: Capture, layers: Iterable[int]) -> Bag:
+def _names(trace: Trace, layers: Iterable[int]) -> set[str]:
     found: set[str] = set()
-    for rank in capture.ranks:
-        if rank.tree is None:
-            continue
-        trace = rank.tree.trace
-        for layer in layers:
-            present = map(int, np.unique(trace.name[trace.layer == layer]))
-            found |= {f"{Layer(layer).name.lower()} {_shape(trace.names[name])}" for name in present}
-    return dict.fromkeys(found, 1.0)
+    for layer in layers:
+        present = map(int, np.unique(trace.name[trace.layer == layer]))
+        found |= {f"{Layer(layer).name.lower()} {_shape(trace.names[name])}" for name in present}
+    return found
 
 
 def _shape(text: str) -> str:
