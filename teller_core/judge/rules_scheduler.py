@@ -19,9 +19,11 @@ from teller_core.judge.shortage import crowded
 DOUBLED = 1.0
 """Other prompts interfere where they add at least this many times what the step would take: ordinary batches add less."""
 LONG_TIMES = 3
-"""A step carries a long prompt where its prompt tokens are this many times the capture's median prompt, and its own: who asks
-for as much as others waits for its like.
+"""A step carries a long prompt where its prompt tokens are this many times those that are computed of the capture's median
+prompt, and of its own: who asks for as much as others waits for its like. What a cache holds of a prompt nobody computes.
 """
+LONGER = 1.25
+"""And this many times the tokens of the median text: a prompt of which no more are computed may have missed a cache."""
 SHARED_PREFIX = 0.3
 """Requests of a capture share a prefix where half of them found at least this share of their prompt in the cache."""
 MISSED = 0.05
@@ -113,10 +115,11 @@ def prefill_interference(scene: Scene) -> Clue | None:
     held = scene.holds
     blocking = (held.prompts > 0) & (held.base != UNKNOWN) & (held.took - held.base >= DOUBLED * held.base)
     if scene.metric != "itl_max":  # over many steps ordinary prompts add up to an ordinary load
-        own = int(scene.case.capture.requests.prompt_tokens[scene.life.request])
+        own = int(scene.case.once("computed of prompts", _computed)[scene.life.request])
         longest = scene.case.once("longest prompts", _longest).beside(scene.life.request)[held.step]
         longest = np.where(longest > 0, np.minimum(longest, held.others), held.others)
-        blocking &= longest >= LONG_TIMES * max(scene.case.once("usual prompt", _usual_prompt), own)
+        usual, text = scene.case.once("usual prompt", _usual_prompt)
+        blocking &= longest >= max(LONG_TIMES * max(usual, own), LONGER * text)
     ns = int(held.prompts[blocking].sum())
     if ns <= 0:
         return None
@@ -331,11 +334,17 @@ def cache_levels(case: Case) -> dict[str, float]:
     return {CACHED: float(_cached(case)), CACHED_SHARE: _cached_share(case)}
 
 
-def _usual_prompt(case: Case) -> float:
-    """Tokens of the capture's median prompt, 0 where none is known."""
-    prompts = case.capture.requests.prompt_tokens
-    known = prompts[prompts > 0]
-    return float(np.median(known)) if len(known) else 0.0
+def _usual_prompt(case: Case) -> tuple[float, float]:
+    """Tokens that are computed of the capture's median prompt, and those of the median text; 0 where none is known."""
+    text = case.capture.requests.prompt_tokens
+    each = (case.once("computed of prompts", _computed)[text > 0], text[text > 0])
+    return (float(np.median(each[0])), float(np.median(each[1]))) if len(each[0]) else (0.0, 0.0)
+
+
+def _computed(case: Case) -> Int64:
+    """int64 a request: the tokens of its prompt that no cache held, as far as anybody knows; 0 where no prompt is known."""
+    table = case.capture.requests
+    return (table.prompt_tokens.astype(np.int64) - table.cached_tokens.clip(0)).clip(0)
 
 
 class _Arrivals(NamedTuple):

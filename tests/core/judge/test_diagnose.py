@@ -119,6 +119,20 @@ def test_a_long_prompt_is_charged_to_interference_and_not_to_one_slow_operator()
     assert first(reports[12]) != "scheduler.prefill_interference", "its own prompt is its own work"
 
 
+@pytest.mark.parametrize(("held", "expected"), [(4000, "scheduler.prefill_interference"), (5000, None)])
+def test_a_prompt_is_long_by_what_no_cache_holds_and_is_not_where_it_only_missed_a_cache(
+    held: int, expected: str | None
+) -> None:
+    """Of each prompt all but 50 tokens are found in the cache, and none of the 6,000 of one of them."""
+    at = 12
+    capture, numbers = serve([*CROWD[:at], Ask(725, 6000, 10), *CROWD[at:]])
+    prompts, cached = capture.requests.prompt_tokens + held, np.full(len(CROWD) + 1, held, np.int32)
+    prompts[at], cached[at] = 6000, 0
+    asked = replace(capture.requests, prompt_tokens=prompts.astype(np.int32), cached_tokens=cached)
+    report = judge(prepare(replace(capture, requests=asked), numbers), 10)
+    assert first(report) == expected
+
+
 def test_an_evicted_request_is_preempted_and_its_victims_neighbors_are_not() -> None:
     reports = after(evict=(12, 20, 300.0))
     assert first(reports[12]) == "scheduler.kv_preemption"
