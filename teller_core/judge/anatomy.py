@@ -27,6 +27,8 @@ SLOW = 1.3
 """Times what calm profiled steps take: a profile makes all of them slower, so that others are no measure."""
 SILENT = 1.5
 """Silences grow with the work of a step and with a busy host, too: steps must be so many times as long for them."""
+OPENED = 2.0
+"""Times at most that a step takes in which a profiler sets itself up: one that takes more is slow for another reason."""
 LEAST = 2
 """Slow steps, and calm ones, that are compared at least."""
 MOSTLY = 0.5
@@ -142,10 +144,17 @@ def _parted(case: Case, found: list[_Step]) -> tuple[Float64, Mask, Mask]:
     """How many times as long as calm ones they took, which are slow, and which are calm."""
     lasted = np.array([one.lasted for one in found], np.float64)
     times = lasted / max(float(np.quantile(lasted, CALM)), 1.0) if len(found) else lasted
-    # A profiler that sets itself up makes a step slow: it may be calm, and is never taken for a slow one.
+    # A profiler that sets itself up makes a step slow: it is slow for another reason where one that it only watches is as slow.
     step = np.array([one.step for one in found], np.int64)
     slow = (times > SLOW) | _repeating(found)
-    return times, _in_a_row(slow & ~case.opening[step], case.begin[step]), ~slow
+    opening, begin = case.opening[step], case.begin[step]
+    like = [_as_slow(times, begin, slow & ~opening, at) for at in range(len(found))]
+    return times, _in_a_row(slow & (~opening | (np.array(like, np.bool_) & (times >= OPENED))), begin), ~slow
+
+
+def _as_slow(times: Float64, begin: Int64, sure: Mask, at: int) -> bool:
+    """Whether one of the ``sure`` steps around a step took as many times as long as calm ones, or more."""
+    return bool((sure & (np.abs(begin - begin[at]) <= AROUND_NS) & (SLOW * times >= times[at])).any())
 
 
 def _in_a_row(slow: Mask, begin: Int64) -> Mask:

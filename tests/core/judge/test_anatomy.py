@@ -15,9 +15,9 @@ from tests.core.judge.service import MS, US, Work, service
 STRUCK = range(8, 14)
 
 
-def way_of(fault: Work, *, struck: int = 6, of: int = 24) -> tuple[str, str] | None:
+def way_of(fault: Work, *, struck: int = 6, of: int = 24, since: int = 8) -> tuple[str, str] | None:
     """Of so many profiled decode steps: the way in which slow ones were slow, and the operator."""
-    steps = [fault if 8 <= at < 8 + struck else Work() for at in range(of)]
+    steps = [fault if since <= at < since + struck else Work() for at in range(of)]
     made = service(steps)
     numbers = assess(made)
     calm = int(np.median(numbers.steps.took))
@@ -52,6 +52,13 @@ def test_silences_that_are_hardly_longer_are_chance() -> None:
 
 def test_one_slow_step_is_chance() -> None:
     assert way_of(Work(gap=2 * MS), struck=1) is None
+
+
+@pytest.mark.parametrize(("struck", "way"), [(2, None), (3, ("one silence", ""))])
+def test_the_first_steps_of_a_profile_are_slow_where_one_that_it_only_watches_is_as_slow(
+    struck: int, way: tuple[str, str] | None
+) -> None:
+    assert way_of(Work(gap=20 * MS), struck=struck, since=0) == way
 
 
 def test_slow_steps_that_do_not_agree_say_nothing() -> None:
