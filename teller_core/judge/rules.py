@@ -38,9 +38,10 @@ def slow_operator(scene: Scene) -> Clue | None:
 
 
 def memory_bandwidth(scene: Scene) -> Clue | None:
-    """By its own profiled steps, by others that were slow, or because nothing excludes it."""
-    found = rules_neighbors.memory_bandwidth(scene) or rules_anatomy.memory_bandwidth(scene)
-    return found or rules_neighbors.not_excluded(scene)
+    """By its own profiled steps; else by others that were slow, or because nothing excludes it: by what cost more."""
+    ways = (rules_anatomy.memory_bandwidth, rules_neighbors.not_excluded)
+    found = [clue for clue in (way(scene) for way in ways) if clue is not None]
+    return rules_neighbors.memory_bandwidth(scene) or max(found, key=lambda clue: clue.ns, default=None)
 
 
 def step_overhead(scene: Scene) -> Clue | None:
@@ -130,7 +131,8 @@ OF_STEPS = frozenset(
 SAYS_WHY: Mapping[str, tuple[str, ...]] = {
     "scheduler.dp_imbalance": ("scheduler.queue_saturation",),
     "scheduler.kv_preemption": ("scheduler.queue_saturation",),
-    "scheduler.grammar": ("scheduler.queue_saturation", "host.step_overhead"),
+    # What compiles a grammar takes processors of the threads that compute, and text is made of tokens in turns with them.
+    "scheduler.grammar": ("scheduler.queue_saturation", "host.cpu_starvation", "host.step_overhead"),
     "scheduler.lora_swap": ("cuda.pageable_copy", "host.step_overhead"),
     "host.memory_bandwidth": ("host.slow_operator",),
     "cuda.pageable_copy": ("cuda.host_device_sync", "host.step_overhead"),
@@ -141,7 +143,7 @@ SAYS_WHY: Mapping[str, tuple[str, ...]] = {
     "comm.moe_imbalance": ("comm.straggler_rank",),
     "comm.straggler_rank": ("host.interpreter_lock", "host.cpu_starvation", "comm.degraded_link"),
     "host.interpreter_lock": ("comm.degraded_link",),
-    "frontend.detok_stream": ("host.cpu_starvation",),
+    "frontend.detok_stream": ("host.cpu_starvation", "host.step_overhead"),
     "frontend.input_processing": ("host.cpu_starvation",),
     "gpu.hw_fault": ("comm.collective_hang",),
 }

@@ -137,3 +137,22 @@ def test_what_most_calm_requests_lose_alike_is_not_why_one_is_slow(key: str, sha
     elsewhere = SimpleNamespace(claims=SimpleNamespace(of=lambda *_: (0.1, 0.2)))
     view.case.assessment.learned = elsewhere
     assert claimed(None)
+
+
+@pytest.mark.parametrize(("other", "told"), [(190, False), (210, True)])
+@pytest.mark.parametrize(
+    ("why", "what"), [("scheduler.grammar", "host.cpu_starvation"), ("frontend.detok_stream", "host.step_overhead")]
+)
+def test_what_takes_the_processors_is_told_and_not_that_others_waited_for_them(
+    why: str, what: str, other: int, told: bool
+) -> None:
+    view: Any = SimpleNamespace(
+        span=SPAN,
+        metric="e2e",
+        case=SimpleNamespace(
+            once=lambda *_: None, assessment=SimpleNamespace(learned=None), capture=SimpleNamespace(tier=4)
+        ),
+    )
+    answers: Any = SimpleNamespace(worst=3.0, slow=True, over_slo=None)
+    clues = [Clue(why, 300_000_000, 0.8, []), Clue(what, 3 * other * 1_000_000, 0.8, [])]
+    assert {clue.cause for clue in claims.claimed(view, answers, clues)} == ({why, what} if told else {why})

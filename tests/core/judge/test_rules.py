@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from teller_core.data.report import WhyReport
 from teller_core.data.steps import Lines, Mapping, Participation, Role, StepWork
 from teller_core.data.table import UNKNOWN, take
 from teller_core.data.trace import Layer
+from teller_core.judge import rules, rules_anatomy, rules_neighbors
 from teller_core.judge.assess import assess
 from teller_core.judge.diagnose import diagnose, diagnose_all, judge
+from teller_core.judge.evidence import Clue
 from teller_core.judge.prepare import prepare
 from teller_core.judge.scene import scene
 from tests.core.judge.service import Rows, Work, capture, requests_table, steps_table
@@ -294,3 +297,14 @@ def test_a_capture_without_requests_has_no_answers() -> None:
     empty = np.arange(0)
     bare = replace(made, requests=requests_table(0), participation=take(made.participation, empty))
     assert diagnose_all(bare, assess(bare)) == []
+
+
+@pytest.mark.parametrize("alike", [100, 300])
+def test_memory_that_slow_profiled_steps_tell_of_is_not_less_than_what_nothing_excludes(alike: int) -> None:
+    nothing: Any = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules_neighbors, "memory_bandwidth", lambda _: None)
+        patch.setattr(rules_anatomy, "memory_bandwidth", lambda _: Clue("host.memory_bandwidth", alike, 0.6, []))
+        patch.setattr(rules_neighbors, "not_excluded", lambda _: Clue("host.memory_bandwidth", 200, 0.3, []))
+        found = rules.memory_bandwidth(nothing)
+    assert found is not None and found.ns == max(alike, 200)
