@@ -183,6 +183,7 @@ def disk_full(engine: Engine) -> str:
     try:
         with served(engine, disk / "bundle") as it:
             wrong = it.answered()
+            time.sleep(0.5)  # what is younger than a flush is lost with the room for it
             with contextlib.suppress(OSError), (disk / "filler").open("wb") as filler:
                 while True:
                     filler.write(b"x" * 65536)
