@@ -41,13 +41,24 @@ def unusual(case: Case) -> Float64:
 
 
 def _unusual(case: Case) -> Float64:
+    return _measured(case, RUN_NS, IDLE_NS, LITTLE_NS) - calm(case)
+
+
+def calm(case: Case) -> float:
+    """The logarithm of what calm steps took over what their work asks for, which was learned from slow ones as well; 0 where that
+    is not known.
+    """
+    return case.once("calm steps", _calm)
+
+
+def _calm(case: Case) -> float:
     level = _measured(case, RUN_NS, IDLE_NS, LITTLE_NS)
     known = ~np.isnan(level)
     # A profile makes all steps that it sees slower: the others tell what is calm, where there are any.
     known = known & ~case.profiled if (known & ~case.profiled).any() else known
     if not known.any():
-        return level
-    return level - weighted(level[known], case.expected[known].astype(np.float64), CALM_SHARE)
+        return 0.0
+    return weighted(level[known], case.expected[known].astype(np.float64), CALM_SHARE)
 
 
 def _measured(case: Case, around: int, idle: int | None = None, beside: int = 0) -> Float64:

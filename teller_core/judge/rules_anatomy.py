@@ -4,6 +4,7 @@ import numpy as np
 
 from teller_core.data.report import EvidenceItem, View
 from teller_core.judge.anatomy import Way, slow_way
+from teller_core.judge.around import calm
 from teller_core.judge.evidence import COUNTED, HINTED, Clue, cost, count
 from teller_core.judge.rules_host import worst, worst_item
 from teller_core.judge.scene import Scene
@@ -61,7 +62,7 @@ def _like(scene: Scene, kind: str, cause: str, *, layer: str, view: View = "vert
     slow = (busy > 0) & (held.base > 0)
     if ns <= 0 or not slow.any():
         return None
-    times = 1.0 + float(busy[slow].sum()) / float(held.base[slow].sum())
+    times = (1.0 + float(busy[slow].sum()) / float(held.base[slow].sum())) / np.exp(min(calm(scene.case), 0.0))
     if not way.times / ALIKE <= times <= way.times * ALIKE:
         return None
     own = bool(set(way.steps.tolist()) & set(scene.life.step.tolist()))
