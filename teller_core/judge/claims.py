@@ -1,9 +1,11 @@
 """Which clues are named as causes of a request: by what they cost it, and by what the requests beside it lost to the same."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from teller_core.data.capture import processes
 from teller_core.data.causes import cause
 from teller_core.data.report import Metric
 from teller_core.judge.beside import BESIDE, arrivals
@@ -70,8 +72,10 @@ STANDS_OUT = 1.5
 """Times the most that any of some calm requests loses to it; of a larger loss, times what MOST_CALM of them lose at most."""
 MOST_CALM = 0.75
 SHARED = (DIFFUSE | STEADY) - {"scheduler.prefill_interference", "host.observer_overhead"}
-"""What a host takes from all requests of a capture alike that has fewer processors than threads that compute: what calm ones
-lose to it as well is not why one of them is slow. Front ends are held against most requests where they are measured.
+"""What a host takes from all requests of a capture alike on which several ranks compute: they wait for its processors, and for
+one another, all the time, and what calm requests lose to it as well is not why one of them is slow. Of one rank alone that is
+no everyday loss: where all requests lose to it, all are in trouble. Front ends are held against most requests where they
+are measured.
 """
 CALM_ONES = 16
 """Calm requests that are looked at: what one answer costs does not grow with the requests of a capture."""
@@ -186,8 +190,20 @@ def _shared(view: Scene, answers: Answers, clue: Clue) -> bool:
     broken = answers.over_slo is not None and answers.over_slo > 1
     if clue.cause not in SHARED or broken or view.case.assessment.learned is not None:
         return False
+    if not view.case.once("crowded", _crowded):
+        return False
     usual = _calm(view)
     return usual is not None and clue.ns < STANDS_OUT * float(np.quantile(usual[clue.cause], MOST_CALM)) * view.span
+
+
+def _crowded(case: Case) -> bool:
+    """Whether several ranks compute on one host."""
+    ranks = case.capture.ranks
+    first = set(processes(ranks).tolist())
+    return (
+        max(Counter(rank.host for at, rank in enumerate(ranks) if at in first and rank.rank >= 0).values(), default=0)
+        > 1
+    )
 
 
 def _calm(view: Scene) -> Mapping[str, Sequence[float]] | None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from teller_core.data.capture import Rank
 from teller_core.judge import claims
 from teller_core.judge.beside import BESIDE
 from teller_core.judge.claims import CALM_ONES, FEW_NS, LASTING_SHARE, LEAST_SHARE, STANDS_OUT, STEADY
@@ -114,13 +115,16 @@ def test_one_and_a_half_times_what_calm_ones_lose_stands_out(share: float, told:
 
 @pytest.mark.parametrize(("share", "told"), [(0.59, False), (0.61, True)])
 @pytest.mark.parametrize("key", sorted(claims.SHARED))
-def test_what_most_calm_requests_lose_alike_is_not_why_one_is_slow(key: str, share: float, told: bool) -> None:
+def test_what_most_calm_requests_lose_alike_beside_other_ranks_is_not_why_one_is_slow(
+    key: str, share: float, told: bool
+) -> None:
+    crowded = True
     view: Any = SimpleNamespace(
         span=SPAN,
         metric="e2e",
         life=SimpleNamespace(request=99),
         case=SimpleNamespace(
-            once=lambda name, _: {"calm, e2e": {key: [0.1, 0.4, 0.4, 0.4, 0.9]}}[name],
+            once=lambda name, _: {"calm, e2e": {key: [0.1, 0.4, 0.4, 0.4, 0.9]}, "crowded": crowded}[name],
             assessment=SimpleNamespace(learned=None),
             capture=SimpleNamespace(tier=4),
         ),
@@ -136,6 +140,9 @@ def test_what_most_calm_requests_lose_alike_is_not_why_one_is_slow(key: str, sha
     assert claimed(1.1)
     elsewhere = SimpleNamespace(claims=SimpleNamespace(of=lambda *_: (0.1, 0.2)))
     view.case.assessment.learned = elsewhere
+    assert claimed(None)
+    # Nor is it an everyday loss of one process alone.
+    view.case.assessment.learned, crowded = None, False
     assert claimed(None)
 
 
@@ -156,3 +163,20 @@ def test_what_takes_the_processors_is_told_and_not_that_others_waited_for_them(
     answers: Any = SimpleNamespace(worst=3.0, slow=True, over_slo=None)
     clues = [Clue(why, 300_000_000, 0.8, []), Clue(what, 3 * other * 1_000_000, 0.8, [])]
     assert {clue.cause for clue in claims.claimed(view, answers, clues)} == ({why, what} if told else {why})
+
+
+@pytest.mark.parametrize(
+    ("ranks", "crowded"),
+    [
+        ([], False),
+        ([("a", 7, 0)], False),
+        ([("a", 7, 0), ("a", 7, 0)], False),  # two recordings of one process
+        ([("a", 7, 0), ("a", 8, -1)], False),  # the front end is no rank
+        ([("a", 7, 0), ("b", 8, 1)], False),
+        ([("a", 7, 0), ("a", 8, 1), ("b", 9, 2)], True),
+    ],
+)
+def test_a_host_is_crowded_where_several_ranks_compute_on_it(ranks: list[tuple[str, int, int]], crowded: bool) -> None:
+    made = [Rank(number, host, pid, "", None, -1) for host, pid, number in ranks]
+    case: Any = SimpleNamespace(capture=SimpleNamespace(ranks=made))
+    assert claims._crowded(case) == crowded
