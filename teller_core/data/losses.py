@@ -123,9 +123,23 @@ LOSSES: Mapping[str, Loss] = {
     "line_too_long": Loss("lines over the longest that is read, dropped", REQUESTS),
     "missing_fields": Loss("kinds of counts that this version of the engine does not have", STEPS),
     "overwritten_before_dump": Loss("collectives that a ring had overwritten before it was written out", CLOCKS),
+    "recorder_collectives_disabled": Loss(
+        "processes whose calls over Gloo were not recorded, in a version of torch that the hooks were not tested on",
+        CLOCKS,
+    ),
+    "recorder_end_disabled": Loss(
+        "servers whose last quarter second may be missing, in a version of uvicorn that the hook was not tested on",
+        STEPS,
+    ),
+    "recorder_hooks_disabled": Loss(
+        "hooks that were off, in a version of the engine that they were not tested on", STEPS
+    ),
     "recorder_lost": Loss("ranges that their recorder had no room or memory for, dropped", SPANS),
     "requests_without_id": Loss("requests in a log that cannot be told from one another", REQUESTS),
     "recording_lost": Loss("lines of a recording that the disk did not take, dropped", COUNTERS),
+    "recorder_ranges_disabled": Loss(
+        "processes whose NVTX ranges were not recorded, in a version of nvtx that the hooks were not tested on", SPANS
+    ),
     "recording_open": Loss("recordings that nobody closed: their recorder was ended, or still runs", COUNTERS),
     "ring_dropped": Loss("pieces of the recording dropped to keep its bounds in bytes and time", FILES),
     "segments_dropped": Loss("oldest parts of a recording, dropped to keep within its bound", STEPS),

@@ -20,6 +20,12 @@ GAP_NS = 2_000_000_000
 """Twenty samples that were not taken."""
 ARRIVED = ("request.received", "request.arrived", "request.added", "request.queued", "cb.add_request")
 ENDED = ("request.finished", "request.aborted", "request.ended")
+LIBRARIES = {
+    "torch": "calls of collectives over Gloo are not in it",
+    "nvtx": "ranges of the Python package are not in it",
+    "uvicorn": "up to a quarter second before a signal ended a server may be missing",
+}
+"""What a recording lacks where the hooks of a library were off: no part that everybody needs."""
 _SEE_OFF = "See what is off below; why a request was slow needs its steps"
 _COUNTS = "Start vLLM with --enable-logging-iteration-details to have them (tier T2): most causes need its steps"
 
@@ -126,6 +132,10 @@ def _parts(about: Mapping[str, Any], seen: Glance) -> Iterator[DoctorCheck]:
     if about.get("engine") == "vllm":  # which has transformers inside, and serves without it
         disabled = {(package, version) for package, version in disabled if package != "transformers"}
     for package, version in sorted(disabled):
+        if package in LIBRARIES:
+            told = f"off in {package} {version}, which is none that its hooks were tested on: {LIBRARIES[package]}"
+            yield note("hooks", told, "See teller doctor for the versions that are known")
+            continue
         told = f"off in {package} {version}: not a version that they were tested on, or not as it was there"
         yield partly("hooks", told, "See teller doctor for the versions that are known")
     errors: Counter[tuple[str, str]] = Counter()

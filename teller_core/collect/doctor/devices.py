@@ -6,6 +6,7 @@ from pathlib import Path
 
 from teller_core.collect.cupti.layouts import layout_text
 from teller_core.collect.doctor.checks import no, partly, yes
+from teller_core.collect.doctor.engines import untested
 from teller_core.collect.doctor.served import Served
 from teller_core.collect.native.build import find
 from teller_core.data.report_recording import DoctorCheck
@@ -33,6 +34,9 @@ def _nvtx(here: Served, environment: Mapping[str, str], missing: str) -> DoctorC
     if not missing:
         return yes("NVTX ranges", "our library in C is built: ranges of any program, C++ included")
     if "nvtx" in here.packages:
+        if unknown := untested("nvtx", here):
+            told = f"no library in C ({missing}), and {unknown}"
+            return no("NVTX ranges", told, "Install a C compiler, or one of these")
         told = f"no library in C ({missing}); ranges of the Python package nvtx {here.packages['nvtx']} alone"
         return partly("NVTX ranges", told, "Install a C compiler for those of C++ too")
     return no("NVTX ranges", f"no library in C ({missing}), and no package nvtx there", "Install a C compiler, or nvtx")

@@ -13,7 +13,13 @@ COLLECT = Path(__file__).parent.parent
 TESTED_IN = {
     "vllm": COLLECT / "shim" / "teller_shim_vllm.py",
     "transformers": COLLECT / "shim" / "teller_shim_transformers.py",
+    "torch": COLLECT / "shim" / "teller_shim_collectives.py",
+    "nvtx": COLLECT / "shim" / "teller_shim_nvtx.py",
+    "uvicorn": COLLECT / "shim" / "teller_shim_process.py",
 }
+"""Where the recorder names the versions that its hooks of a package were tested on."""
+MOST_NAMED = 4
+"""Where more versions were tested, it was each from the first to the last."""
 OLDEST_PYTHON = (3, 9)
 
 
@@ -21,10 +27,21 @@ def tested(path: Path) -> tuple[str, ...]:
     """The ``major.minor`` versions that a module of the recorder names in TESTED, read without running it."""
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["TESTED"]:
-            value = node.value
-            words = value.elts if isinstance(value, ast.Tuple) else []
-            return tuple(str(word.value) for word in words if isinstance(word, ast.Constant))
+            words = [word.value for word in ast.walk(node.value) if isinstance(word, ast.Constant)]
+            return tuple(word for word in words if isinstance(word, str))
     return ()
+
+
+def untested(package: str, here: Served) -> str:
+    """What to say of an installed package whose hooks were not tested on its version; nothing where they were."""
+    known = tested(TESTED_IN[package])
+    if here.minor(package) in known:
+        return ""
+    named = ", ".join(known) if len(known) < MOST_NAMED else f"{known[0]} to {known[-1]}"
+    return f"{package} {here.packages[package]} is none that its hooks were tested on ({named})"
+
+
+_KNOWN = "Use one of these, or expect it so"
 
 
 def engine_checks(here: Served, environment: Mapping[str, str]) -> Iterator[DoctorCheck]:
@@ -64,10 +81,10 @@ def _vllm(here: Served, environment: Mapping[str, str]) -> Iterator[DoctorCheck]
 
 
 def _hooks(package: str, here: Served, gives: str) -> DoctorCheck:
-    known, version = tested(TESTED_IN[package]), here.packages[package]
-    if here.minor(package) in known:
-        return yes(f"{package} hooks", f"{package} {version}, tested: {gives}")
-    told = f"{package} {version} is none that they were tested on ({', '.join(known)}), so they stay off"
+    unknown = untested(package, here)
+    if not unknown:
+        return yes(f"{package} hooks", f"{package} {here.packages[package]}, tested: {gives}")
+    told = f"{unknown}, so they stay off"
     instead = "Use the stat logger, or a version that was tested" if package == "vllm" else "Serve with one of these"
     return no(f"{package} hooks", told, instead)
 
@@ -80,9 +97,17 @@ def switch_checks(here: Served, environment: Mapping[str, str]) -> Iterator[Doct
             (name for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE") if name in environment), None
         )
         told = f"{taken} is set: it holds" if taken else "torch's flight recorder is switched on while recording"
-        yield yes("collectives", told)
+        if unknown := untested("torch", here):
+            yield partly("collectives", f"{told}; calls over Gloo are not recorded: {unknown}", _KNOWN)
+        else:
+            yield yes("collectives", f"{told}, and calls over Gloo are recorded")
     else:
         yield no("profiler windows", "torch is not installed there", "Expect no operators")
+    if "uvicorn" in here.packages:
+        unknown = untested("uvicorn", here)
+        told = f"up to a quarter second before a signal ends it may be missing: {unknown}"
+        kept = f"uvicorn {here.packages['uvicorn']}, tested: what it did until a signal ends it is recorded"
+        yield partly("end of a server", told, _KNOWN) if unknown else yes("end of a server", kept)
     if "vllm" in here.packages:
         for part, package in (
             ("request spans (OTLP)", "opentelemetry-exporter-otlp"),

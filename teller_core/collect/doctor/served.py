@@ -18,6 +18,7 @@ PACKAGES = (
     "transformers",
     "torch",
     "nvtx",
+    "uvicorn",
     "cupti-python",
     "nvidia-cuda-cupti",
     "nvidia-cuda-cupti-cu12",

@@ -7,7 +7,7 @@ an unusually long time without any, which is what the rank that the others wait 
 such dump of a process is kept.
 
 ``K`` events: ``name`` the function, ``dur``, ``group``, ``n`` (counts the collectives of the group here), ``rank`` in the job,
-``size`` of the group, ``elems`` and ``dtype`` of what is given, ``later`` where the call only began it. Tested on torch 2.13.
+``size`` of the group, ``elems`` and ``dtype`` of what is given, ``later`` where the call only began it.
 """
 
 import functools
@@ -21,8 +21,10 @@ from collections import Counter
 from teller_shim_cost import due, spent, timed
 from teller_shim_events import add, instant
 from teller_shim_guard import guarded
-from teller_shim_imports import when_imported
+from teller_shim_imports import known_library, when_imported
 
+TESTED = ("2.13",)
+"""Of torch."""
 LONG_S = 10.0
 """Gloo itself gives up after 30 minutes, and orchestrators after one or more."""
 CALLS = {
@@ -30,16 +32,18 @@ CALLS = {
     "broadcast": (0, 2),
     "reduce": (0, 3),
     "all_gather": (1, 2),
-    "all_gather_into_tensor": (1, 2),
+    "all_gather_single": (1, 2),
     "gather": (0, 3),
     "scatter": (0, 3),
     "reduce_scatter": (0, 3),
-    "reduce_scatter_tensor": (1, 3),
+    "reduce_scatter_single": (1, 3),
     "all_to_all": (None, 2),
     "all_to_all_single": (1, 4),
     "barrier": (None, 0),
 }
-"""Functions of torch.distributed, with the places of the tensor and of the group among their arguments."""
+"""Functions of torch.distributed, with the places of the tensor and of the group among their arguments. What has an
+older name besides (``all_gather_into_tensor``, ``reduce_scatter_tensor``) calls the one that is here.
+"""
 _numbers = Counter()
 _groups, _types = {}, {}
 _open = {}
@@ -99,6 +103,8 @@ def dump(folder):
 
 
 def _wrap(module):
+    if not known_library("torch", TESTED):
+        return
     for name, (tensor, group) in CALLS.items():
         function = getattr(module, name, None)
         if function is not None and not getattr(function, _MARK, False):

@@ -43,11 +43,12 @@ def instant(name, **fields):
     add("I", time.time_ns(), name, fields)
 
 
-def tell_hooks(event, package, version, tested):
-    """Note which hooks are on (``hooks``) or off (``hooks_disabled``); each segment says it again."""
+def tell_hooks(event, package, version, tested, aloud=True):
+    """Note which hooks are on (``hooks``) or off (``hooks_disabled``); each segment says it again. Not ``aloud``: only there."""
     if _state["hooks"].get((event, package)) != version:
         _state["hooks"][event, package] = version
-        instant(event, package=package, version=version, tested=tested)
+        if aloud:
+            instant(event, package=package, version=version, tested=tested)
 
 
 def anchor():

@@ -1,5 +1,6 @@
-"""Run a function once a module has been imported, without importing it."""
+"""Run a function once a module has been imported, without importing it; which versions of it are known."""
 
+import os
 import sys
 import threading
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
@@ -27,14 +28,37 @@ def watch():
 def known_version(package, tested):
     """Whether the installed ``package`` has a version that its hooks were tested on; the bundle is told if not.
 
-    ``tested`` is a tuple of ``major.minor``. The package must be imported already.
+    ``tested`` is a tuple of ``major.minor``. The package must be imported already, or be about to be.
     """
-    version = str(getattr(sys.modules.get(package), "__version__", "unknown"))
-    if ".".join(version.split(".")[:2]) in tested:
-        tell_hooks("hooks", package, version, list(tested))
-        return True
-    tell_hooks("hooks_disabled", package, version, list(tested))
-    return False
+    return _known(package, tested, aloud=True)
+
+
+def known_library(package, tested):
+    """The same for a package that many programs import which have nothing to record: those must not begin a file to say that
+    its hooks are on. Each segment that begins afterwards says so.
+    """
+    return _known(package, tested, aloud=False)
+
+
+def _known(package, tested, aloud):
+    module = sys.modules.get(package)
+    version = str(getattr(module, "__version__", "")) or guarded("version", _installed, package, module) or "unknown"
+    known = ".".join(version.split(".")[:2]) in tested
+    tell_hooks("hooks" if known else "hooks_disabled", package, version, list(tested), aloud or not known)
+    return known
+
+
+def _installed(package, module):
+    """The version by the name of the folder that installers lay beside a package, ``NAME-VERSION.dist-info`` ("Recording
+    installed projects" of packaging.python.org), for one that does not say it itself. ``importlib.metadata`` reads the
+    same, after some 10 ms of imports.
+    """
+    folder = os.path.dirname(os.path.dirname(getattr(module, "__file__", None) or ""))
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        called, _, rest = name.partition("-")
+        if called.lower() == package and rest[:1].isdigit() and rest.endswith((".dist-info", ".egg-info")):
+            return rest.rpartition(".")[0].partition("-")[0]
+    return ""
 
 
 class _Finder:

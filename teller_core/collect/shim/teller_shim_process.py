@@ -23,6 +23,11 @@ import teller_shim_vllm
 from teller_shim_guard import guarded
 from teller_shim_wrap import after_await
 
+TESTED = (
+    *("0.30", "0.31", "0.32", "0.33", "0.34", "0.35", "0.36", "0.37", "0.38", "0.39", "0.40", "0.41", "0.42"),
+    *("0.43", "0.44", "0.45", "0.46", "0.47", "0.48", "0.49", "0.50", "0.51", "0.52", "0.53", "0.54"),
+)
+"""Of uvicorn, each of them (tests/studies/hook_versions.py)."""
 TICK_S = 0.125
 FLUSH_EVERY = 2
 """Ticks after which what is pending is written."""
@@ -59,7 +64,10 @@ def start(folder):
     for engine in (teller_shim_vllm, teller_shim_transformers, teller_shim_nvtx, collectives):
         guarded(engine.__name__, engine.install)
     imports.when_imported("multiprocessing.util", lambda module: _multiprocessing(module, folder))
-    imports.when_imported("uvicorn.server", lambda module: _uvicorn(module, folder))
+    # ``uvicorn`` itself comes to its end, where it says its version, after ``uvicorn.server``.
+    imports.when_imported(
+        "uvicorn", lambda _: imports.when_imported("uvicorn.server", lambda module: _uvicorn(module, folder))
+    )
     gc.callbacks.append(_collection)
     os.register_at_fork(
         before=lambda: guarded("fork", _before_fork),
@@ -234,8 +242,10 @@ def _multiprocessing(module, folder):
 
 def _uvicorn(module, folder):
     """A server that a signal ended sends itself the signal again once it has served, and that runs no ``atexit``: so all is
-    written when it has. Tested on uvicorn 0.54.
+    written when it has.
     """
+    if not imports.known_library("uvicorn", TESTED):
+        return
 
     def served(args, kwargs, result):
         _end(folder)

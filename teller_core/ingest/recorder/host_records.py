@@ -41,6 +41,12 @@ COUNTS = {"prompt": "prompt_tokens", "tokens": "output_tokens", "cached": "cache
 """Numbers beside them that are facts of their own."""
 LOST = ("profile_lost", "profile_refused")
 """Windows of a profiler that left no trace: one each."""
+LIBRARIES = {
+    "torch": "recorder_collectives_disabled",
+    "nvtx": "recorder_ranges_disabled",
+    "uvicorn": "recorder_end_disabled",
+}
+"""Libraries with hooks, and as what it counts that these were off. What was off of an engine counts where no other one was on."""
 NOTHING_TO_RECORD = "no steps run here"
 """Why a process refuses a window that would hold nothing: no loss."""
 PROFILER = ("vllm.profiler_start", "vllm.profiler_stop")
@@ -81,19 +87,27 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
         elif kind == "I" and row["name"] in ("request.arrived", "request.added"):
             _coming(found, process, row, coming)
         elif kind == "I" and row["name"] in ("hooks", "hooks_disabled"):
-            hooks[row["name"]] += 1
+            library = LIBRARIES.get(text_of(row.get("package"))) if row["name"] == "hooks_disabled" else None
+            hooks[library or row["name"]] += 1
         elif isinstance(kind, str) and kind in _READERS:
             _READERS[kind](found, rows, process, row)
         else:
             found.problems["unknown_event"] += 1
     found.requests += [RequestFact(process, at, 0, front, "received") for front, at in coming.items()]
-    off = 0 if hooks["hooks"] else hooks["hooks_disabled"]  # else another engine was imported beside the one in use
-    found.problems.update({"recorder_hooks_disabled": off} if off else {})
-    found.other.update({"instant": hooks.total() - off} if hooks.total() > off else {})
+    _count_hooks(found, hooks)
     found.processes.append(process._replace(role=_role(found)))
     origin = Origin("host_records", "unix", host=place.host or None, pid=process.pid)
     found.traces += rows.traces(origin, by_start=True)
     return found
+
+
+def _count_hooks(found: Found, hooks: Counter[str]) -> None:
+    """Count what was off. Where an engine's hooks were on, another engine was imported beside the one in use."""
+    beside = hooks["hooks"] + (hooks["hooks_disabled"] if hooks["hooks"] else 0)
+    counted = {name: hooks[name] for name in LIBRARIES.values()}
+    counted["recorder_hooks_disabled"] = 0 if hooks["hooks"] else hooks["hooks_disabled"]
+    found.problems.update({name: count for name, count in counted.items() if count})
+    found.other.update({"instant": beside} if beside else {})
 
 
 def _role(found: Found) -> str:

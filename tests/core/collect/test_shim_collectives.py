@@ -66,6 +66,22 @@ def test_every_call_is_recorded_with_its_number_and_its_length_and_runs_as_befor
     assert [entry["profiling_name"] for entry in document["entries"]].count("gloo:all_reduce") >= 3
 
 
+def test_a_collective_is_recorded_once_by_whichever_of_its_names_it_is_called(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo", init_method="file://%s", rank=0, world_size=1)
+for function in (dist.all_gather_single, dist.all_gather_into_tensor):
+    function(torch.zeros(4), torch.ones(4))
+"""
+    run(code % (tmp_path / "store"), tmp_path / "cap")
+    calls = [row for row in rows(tmp_path / "cap") if row["ph"] == "K"]
+    assert [(row["name"], row["n"], row["elems"]) for row in calls] == [
+        ("all_gather_single", 0, 4),
+        ("all_gather_single", 1, 4),
+    ]
+
+
 def test_a_process_without_collectives_leaves_no_dump(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     run("import torch.distributed", tmp_path / "cap", TORCH_FR_BUFFER_SIZE="100")

@@ -38,11 +38,12 @@ def test_a_disk_that_is_dead_holds_no_program_at_its_end(tmp_path: Path, then: s
 
 def test_a_server_on_a_disk_that_is_dead_ends_and_one_that_lives_on_is_recorded_on(tmp_path: Path) -> None:
     code = f"""{DEAD}
-import asyncio, types
+import asyncio, sys, types
 class Server:
     async def shutdown(self): return 5
 module = types.ModuleType("uvicorn.server")
 module.Server = Server
+sys.modules["uvicorn"] = types.SimpleNamespace(__version__="0.54.0")
 process._uvicorn(module, os.environ["TELLER_CAPTURE_DIR"])
 events.instant("before")
 assert asyncio.run(Server().shutdown()) == 5

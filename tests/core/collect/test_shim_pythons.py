@@ -191,6 +191,7 @@ def test_the_recorder_runs_on_every_supported_python(tmp_path: Path, version: st
     code, left = PROGRAMS[program]
     library = _fake_vllm(tmp_path / "lib")
     (library / "nvtx").mkdir()
+    (library / "nvtx-0.2.17.dist-info").mkdir()
     (library / "nvtx" / "nvtx.py").write_text(NVTX)
     (library / "nvtx" / "__init__.py").write_text("from nvtx.nvtx import annotate, mark, pop_range, push_range\n")
     done = subprocess.run(

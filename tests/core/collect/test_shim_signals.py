@@ -53,7 +53,7 @@ def test_what_a_server_did_until_it_ended_by_a_signal_is_recorded(tmp_path: Path
 
 def test_a_server_whose_shutdown_is_awaited_by_nobody_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "lib" / "uvicorn").mkdir(parents=True)
-    (tmp_path / "lib" / "uvicorn" / "__init__.py").touch()
+    (tmp_path / "lib" / "uvicorn" / "__init__.py").write_text("__version__ = '0.54.0'\n")
     made = "class Server:\n    def shutdown(self): return 5\n"
     (tmp_path / "lib" / "uvicorn" / "server.py").write_text(made)
     code = "from uvicorn.server import Server\nassert Server().shutdown() == 5"

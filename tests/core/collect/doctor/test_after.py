@@ -97,6 +97,17 @@ def test_hooks_that_were_off_or_failed_are_named(tmp_path: Path) -> None:
     assert "vllm 0.99" in checks(made(tmp_path, SERVED + off))["hooks"].found
 
 
+@pytest.mark.parametrize(
+    ("package", "lacks"), [("torch", "over Gloo"), ("nvtx", "ranges"), ("uvicorn", "quarter second")]
+)
+def test_what_a_recording_lacks_where_the_hooks_of_a_library_were_off_is_told(
+    tmp_path: Path, package: str, lacks: str
+) -> None:
+    off = event("hooks_disabled", 0, package=package, version="9.77.1", tested=["2.13"])
+    hooks = checks(made(tmp_path, SERVED + off + off))["hooks"]
+    assert (hooks.state, f"{package} 9.77.1" in hooks.found, lacks in hooks.found) == ("note", True, True)
+
+
 def test_transformers_inside_vllm_is_no_engine_whose_hooks_are_missed(tmp_path: Path) -> None:
     off = event("hooks_disabled", 0, package="transformers", version="5.19.0", tested=["5.24"])
     assert "hooks" not in checks(made(tmp_path, SERVED + off))

@@ -58,6 +58,7 @@ def test_a_list_of_plugins_that_leaves_ours_out_closes_the_door(tmp_path: Path) 
 def test_the_tested_versions_are_those_that_the_recorder_itself_names() -> None:
     assert engines.tested(engines.PLUGIN / "teller_stats.py") == ("0.32",)
     assert all(engines.tested(path) for path in engines.TESTED_IN.values())
+    assert engines.tested(engines.TESTED_IN["uvicorn"]) == tuple(f"0.{minor}" for minor in range(30, 55))
 
 
 def test_what_the_user_has_set_is_said_to_hold(tmp_path: Path) -> None:
@@ -65,6 +66,23 @@ def test_what_the_user_has_set_is_said_to_hold(tmp_path: Path) -> None:
     assert found["NVTX ranges"].state == "no"
     if "collectives" in found:
         assert "TORCH_FR_BUFFER_SIZE is set" in found["collectives"].found
+
+
+@pytest.mark.parametrize(
+    ("package", "part", "versions", "words"),
+    [
+        ("torch", "collectives", ("2.13.1+cpu", "yes", "partly"), "calls over Gloo are not recorded: torch 2.9.1"),
+        ("uvicorn", "end of a server", ("0.34.3", "yes", "partly"), "its hooks were tested on (0.30 to 0.54)"),
+        ("nvtx", "NVTX ranges", ("0.2.17", "partly", "no"), "nvtx 2.9.1 is none that its hooks were tested on (0.2)"),
+    ],
+)
+def test_a_library_of_another_version_is_told_with_those_that_are_known(
+    tmp_path: Path, package: str, part: str, versions: tuple[str, str, str], words: str
+) -> None:
+    known, on, off = versions
+    for version, state in ((known, on), ("2.9.1", off)):
+        found = checks(tmp_path, PYTHONPATH=str(with_packages(tmp_path / version, **{package: version})))[part]
+        assert (found.state, words in found.found) == (state, version == "2.9.1"), found.found
 
 
 def test_without_a_library_the_package_nvtx_stands_in(tmp_path: Path) -> None:
