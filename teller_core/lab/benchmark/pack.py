@@ -39,6 +39,8 @@ MOST_BYTES = 4_000_000
 """Of one packed life. Measured, with twelve strikes: 0.5 MB of transformers, 0.9 MB of vLLM, 3 MB of vLLM on two ranks."""
 MOST_UNPACKED = 1 << 30
 FORMAT = 1
+CALLERS = 1
+"""The lowest tier whose requests have the names that their callers gave them."""
 CALLED = "life"
 """Every capture of a life: its own name stands outside."""
 NO_TIME = "2000-01-01T00:00:00+00:00"
@@ -136,7 +138,10 @@ def with_trees(store: Store, identity: str) -> Capture:
 
 
 def unpack(life: Packed, target: Path) -> None:
-    """Write the store of ``life`` to ``target``: who asks for several tiers pays once. Raises FormatError for a damaged one."""
+    """Write the store of ``life`` to ``target``: who asks for several tiers pays once.
+
+    Raises FormatError for a damaged one, or one of another life than its truth; LimitError for one over MOST_UNPACKED.
+    """
     path, unpacked = life.path, bytearray()
     try:
         with lzma.open(path) as source:
@@ -149,6 +154,14 @@ def unpack(life: Packed, target: Path) -> None:
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise FormatError(path.name, "it cannot be read", "Take it from the repository again, or build it") from error
     restore(bytes(unpacked), target)
+    told = {name for block in life.blocks for window in block.windows for name in window.requests}
+    if told:
+        with Store.open(target) as store:
+            held = store.requests(store.resolve(str(CALLERS))).client_id
+        if told.isdisjoint(held):
+            raise FormatError(
+                life.path.name, "it holds no request that its truth names", "Take both from the repository again"
+            )
 
 
 def _imported(folder: Path, tier: int) -> Capture:

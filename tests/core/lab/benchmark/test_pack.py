@@ -3,6 +3,7 @@
 import json
 import lzma
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,10 @@ def test_a_damaged_store_is_refused(packed: Packed, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere.xz"):
         with pytest.raises(FormatError, match="it cannot be read"):
             capture_of(Packed("life", path, {}, []), 1)
+
+
+def test_a_store_of_another_life_than_its_truth_is_refused(packed: Packed) -> None:
+    block = packed.blocks[0]
+    windows = [replace(window, requests=["74a48063aa33", "d21fd52fa409"]) for window in block.windows]
+    with pytest.raises(FormatError, match=r"1f2e3d4c\.xz: it holds no request that its truth names"):
+        capture_of(replace(packed, blocks=[replace(block, windows=windows)]), 1)
