@@ -20,6 +20,12 @@ from teller_core.errors import FormatError
 PRAGMAS = ("application_id", "user_version")
 KINDS = {b"null": 0, b"integer": 1, b"real": 2, b"text": 3, b"blob": 4}
 """Of a cell, as SQLite calls it, and the number that stands for it."""
+MOST_FILE = 1 << 28
+"""Bytes of a restored file: a text that many cells share is in it once a cell. The largest life kept takes a quarter of it."""
+MOST_CELLS = 1 << 23
+"""Of a table: an empty one takes a byte as a column, and eight while it is filled in. The largest life has half as many."""
+PAGE = 4096
+"""Bytes, SQLite's own choice since 3.12."""
 
 
 def columns_of(path: Path) -> bytes:
@@ -43,11 +49,16 @@ def columns_of(path: Path) -> bytes:
 
 
 def restore(data: bytes, path: Path) -> None:
-    """Write the SQLite file that ``data`` was made of to ``path``. Raises FormatError where it is damaged."""
+    """Write the SQLite file that ``data`` was made of to ``path``.
+
+    Raises FormatError where it is damaged, or would take more than any life: MOST_FILE, MOST_CELLS.
+    """
     try:
         stop = 8 + int.from_bytes(data[:8], "little")
         head: Mapping[str, Any] = json.loads(data[8:stop])
         with closing(sqlite3.connect(path)) as con:
+            con.execute(f"PRAGMA page_size = {PAGE}")
+            con.execute(f"PRAGMA max_page_count = {MOST_FILE // PAGE}")
             con.set_authorizer(_only_here)
             for name in PRAGMAS:
                 con.execute(f"PRAGMA {name} = {int(head['pragmas'][name])}")
@@ -66,12 +77,15 @@ def restore(data: bytes, path: Path) -> None:
 
 
 def _only_here(action: int, *of: str | None) -> int:
-    """What is written as a schema may say anything: it opens no other file."""
-    return sqlite3.SQLITE_DENY if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) else sqlite3.SQLITE_OK
+    """What is written as a schema may say anything: it opens no other file, and makes no rows of its own without end."""
+    no = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_RECURSIVE)
+    return sqlite3.SQLITE_DENY if action in no else sqlite3.SQLITE_OK
 
 
 def _places(begin: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     for size in sizes:
+        if size < 0:  # it would read what was read before again
+            raise ValueError("sizes")
         yield begin, begin + size
         begin += size
 
@@ -105,6 +119,8 @@ def _typed(con: sqlite3.Connection, name: str) -> str:
 def _fill(con: sqlite3.Connection, name: str, parts: Sequence[bytes]) -> None:
     if len(parts) % 6 or len(parts) != 6 * len(_names(con, name)):
         raise ValueError("parts")
+    if sum(len(kinds) for kinds in parts[::6]) > MOST_CELLS:
+        raise ValueError("cells")
     columns = [_column(parts[low : low + 6]) for low in range(0, len(parts), 6)]
     marks = ", ".join("?" * len(columns))
     con.executemany(f'INSERT INTO "{name}" VALUES ({marks})', zip(*columns, strict=True))
@@ -112,15 +128,17 @@ def _fill(con: sqlite3.Connection, name: str, parts: Sequence[bytes]) -> None:
 
 def _column(parts: Sequence[bytes]) -> list[Any]:
     kinds = np.frombuffer(parts[0], dtype=np.uint8)
-    ends: list[int] = np.cumsum(_values(parts[4])).tolist()
-    distinct: list[bytes] = [parts[5][low:high] for low, high in zip([0, *ends], ends, strict=False)]
+    distinct: list[bytes] = [parts[5][low:high] for low, high in _places(0, _values(parts[4]).tolist())]
+    decoded: dict[bytes, str] = {}  # one text for all cells that share it
     kept: list[bytes] = [distinct[number] for number in _values(parts[3]).tolist()]
     text = kinds[kinds >= KINDS[b"text"]] == KINDS[b"text"]
     found = np.full(len(kinds), None, dtype=np.object_)
     found[kinds == KINDS[b"integer"]] = _values(parts[1]).tolist()
     found[kinds == KINDS[b"real"]] = _unplaned(parts[2]).view("<f8").tolist()
     for place, cell, is_text in zip(np.flatnonzero(kinds >= KINDS[b"text"]).tolist(), kept, text.tolist(), strict=True):
-        found[place] = cell.decode("utf-8", "surrogatepass") if is_text else cell
+        if is_text and cell not in decoded:
+            decoded[cell] = cell.decode("utf-8", "surrogatepass")
+        found[place] = decoded[cell] if is_text else cell
     return found.tolist()
 
 

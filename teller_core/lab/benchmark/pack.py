@@ -37,7 +37,10 @@ from teller_core.tell.summary import capture_report
 LIVES, TRUTH = "lives", "truth"
 MOST_BYTES = 4_000_000
 """Of one packed life. Measured, with twelve strikes: 0.5 MB of transformers, 0.9 MB of vLLM, 3 MB of vLLM on two ranks."""
-MOST_UNPACKED = 1 << 30
+MOST_UNPACKED = 1 << 27
+"""Bytes. A life of two ranks near MOST_BYTES takes 72 million; of what says nothing, so few bytes hold tens of gigabytes."""
+MOST_MEMORY = 1 << 27
+"""Bytes that unpacking may ask for. The preset that packs them asks for 65 MiB; a header may ask for four gigabytes."""
 FORMAT = 1
 CALLERS = 1
 """The lowest tier whose requests have the names that their callers gave them."""
@@ -72,7 +75,10 @@ def pack(bundle: Path, blocks: Sequence[BlockTruth], about: Mapping[str, Any], i
             capture = _imported(folder / f"T{tier}", tier)
             _keep(replace(cut(capture, intervals), id=capture.id), store)
             shutil.rmtree(folder / f"T{tier}")
-        packed = lzma.compress(columns_of(store), preset=9)
+        columns = columns_of(store)
+    if len(columns) > MOST_UNPACKED:
+        raise TellerError(f"The life {name}", f"it takes {len(columns):,} bytes unpacked", "Ask for fewer blocks")
+    packed = lzma.compress(columns, preset=9)
     if len(packed) > MOST_BYTES:
         raise TellerError(f"The life {name}", f"it takes {len(packed):,} bytes packed", "Ask for fewer blocks")
     truth = {"format": FORMAT, "about": dict(about), "blocks": [asdict(block) for block in blocks]}
@@ -142,18 +148,7 @@ def unpack(life: Packed, target: Path) -> None:
 
     Raises FormatError for a damaged one, or one of another life than its truth; LimitError for one over MOST_UNPACKED.
     """
-    path, unpacked = life.path, bytearray()
-    try:
-        with lzma.open(path) as source:
-            while block := source.read(1 << 20):
-                unpacked += block
-                if len(unpacked) > MOST_UNPACKED:
-                    raise LimitError(path.name, f"it takes over {MOST_UNPACKED:,} bytes unpacked", "Build it again")
-    except (lzma.LZMAError, EOFError) as error:
-        raise FormatError(path.name, "it is damaged", "Take it from the repository again, or build it") from error
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise FormatError(path.name, "it cannot be read", "Take it from the repository again, or build it") from error
-    restore(bytes(unpacked), target)
+    restore(_columns(life.path), target)
     told = {name for block in life.blocks for window in block.windows for name in window.requests}
     if told:
         with Store.open(target) as store:
@@ -162,6 +157,27 @@ def unpack(life: Packed, target: Path) -> None:
             raise FormatError(
                 life.path.name, "it holds no request that its truth names", "Take both from the repository again"
             )
+
+
+def _columns(path: Path) -> bytes:
+    """What is packed in ``path``, of which no more than MOST_UNPACKED is unpacked."""
+    again = "Take it from the repository again, or build it"
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
+    try:
+        with path.open("rb") as file:
+            packed = file.read(MOST_BYTES + 1)
+        found = b"" if len(packed) > MOST_BYTES else unpacker.decompress(packed, MOST_UNPACKED + 1)
+    except lzma.LZMAError as error:
+        raise FormatError(path.name, "it is damaged", again) from error
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise FormatError(path.name, "it cannot be read", again) from error
+    if len(packed) > MOST_BYTES:
+        raise LimitError(path.name, f"it takes over {MOST_BYTES:,} bytes", again)
+    if len(found) > MOST_UNPACKED:
+        raise LimitError(path.name, f"it takes over {MOST_UNPACKED:,} bytes unpacked", again)
+    if not unpacker.eof or unpacker.unused_data:
+        raise FormatError(path.name, "it is damaged", again)
+    return found
 
 
 def _imported(folder: Path, tier: int) -> Capture:

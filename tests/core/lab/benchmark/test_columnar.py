@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from teller_core.errors import FormatError
+from teller_core.lab.benchmark import columnar
 from teller_core.lab.benchmark.columnar import PRAGMAS, columns_of, restore
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -74,3 +75,38 @@ def test_what_stands_as_a_schema_opens_no_other_file(tmp_path: Path, sql: str) -
 def test_a_head_that_is_none_is_damaged(tmp_path: Path, head: bytes) -> None:
     with pytest.raises(FormatError, match="damaged"):
         restore(len(head).to_bytes(8, "little") + head, tmp_path / "mine")
+
+
+@pytest.mark.parametrize(("bound", "least"), [("MOST_FILE", 40_000), ("MOST_CELLS", 64)])
+def test_a_file_that_would_take_more_than_a_life_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, least: int
+) -> None:
+    text = "x" * 1000  # once in the columns, in sixty cells of the file
+    made(tmp_path / "one", [(text, number, text) for number in range(30)])
+    data = columns_of(tmp_path / "one")
+    assert len(data) < 40_000
+    monkeypatch.setattr(columnar, bound, least)
+    with pytest.raises(FormatError, match="damaged"):
+        restore(data, tmp_path / "two")
+    monkeypatch.setattr(columnar, bound, 8 * least)
+    restore(data, tmp_path / "three")
+
+
+def test_a_schema_that_makes_rows_without_end_is_damaged(tmp_path: Path) -> None:
+    rows = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 9) SELECT x FROM n"
+    head = {"schema": [["view", "x", f"CREATE TABLE x AS {rows}"]], "pragmas": dict.fromkeys(PRAGMAS, 0)}
+    text = json.dumps({**head, "tables": {}}).encode()
+    with pytest.raises(FormatError, match="damaged"):
+        restore(len(text).to_bytes(8, "little") + text, tmp_path / "mine")
+
+
+def test_parts_that_begin_before_the_end_of_others_are_damaged(tmp_path: Path) -> None:
+    made(tmp_path / "one", [])
+    data = columns_of(tmp_path / "one")
+    stop = 8 + int.from_bytes(data[:8], "little")
+    head = json.loads(data[8:stop])
+    sizes = head["tables"]["none"]
+    sizes[0], sizes[1] = sizes[0] + sizes[1] + 1, -1
+    text = json.dumps(head).encode()
+    with pytest.raises(FormatError, match="damaged"):
+        restore(len(text).to_bytes(8, "little") + text + data[stop:], tmp_path / "two")

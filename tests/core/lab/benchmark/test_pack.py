@@ -12,7 +12,7 @@ import pytest
 
 from teller_core.data.capture import Capture
 from teller_core.data.trace import Layer
-from teller_core.errors import FormatError, TellerError
+from teller_core.errors import FormatError, LimitError, TellerError
 from teller_core.lab.benchmark import pack as packing
 from teller_core.lab.benchmark.episodes import composed, episodes
 from teller_core.lab.benchmark.pack import Packed, capture_of, lives, pack, packed_bytes
@@ -129,9 +129,12 @@ def test_a_recording_that_tells_what_was_done_is_not_kept(tmp_path: Path, word: 
     assert not [*(tmp_path / "packed" / "lives").iterdir()]
 
 
-def test_a_life_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "MOST_BYTES", 10)
-    with pytest.raises(TellerError, match="bytes packed"):
+@pytest.mark.parametrize(("bound", "why"), [("MOST_BYTES", "bytes packed"), ("MOST_UNPACKED", "bytes unpacked")])
+def test_a_life_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, why: str
+) -> None:
+    monkeypatch.setattr(packing, bound, 10)
+    with pytest.raises(TellerError, match=why):
         pack(recording(tmp_path), [], ABOUT, tmp_path / "packed", "0")
     assert lives(tmp_path / "packed") == []
 
@@ -176,3 +179,27 @@ def test_a_store_of_another_life_than_its_truth_is_refused(packed: Packed) -> No
     windows = [replace(window, requests=["74a48063aa33", "d21fd52fa409"]) for window in block.windows]
     with pytest.raises(FormatError, match=r"1f2e3d4c\.xz: it holds no request that its truth names"):
         capture_of(replace(packed, blocks=[replace(block, windows=windows)]), 1)
+
+
+def test_of_a_store_that_expands_without_end_no_more_is_unpacked_than_a_life_takes(tmp_path: Path) -> None:
+    path = tmp_path / "life.xz"
+    path.write_bytes(lzma.compress(bytes(2 * packing.MOST_UNPACKED), preset=0))
+    assert path.stat().st_size < packing.MOST_BYTES
+    with pytest.raises(LimitError, match=r"life\.xz: it takes over 134,217,728 bytes unpacked"):
+        capture_of(Packed("life", path, {}, []), 1)
+
+
+def test_a_store_of_more_bytes_than_any_life_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "life.xz"
+    path.write_bytes(bytes(1001))
+    monkeypatch.setattr(packing, "MOST_BYTES", 1000)
+    with pytest.raises(LimitError, match=r"life\.xz: it takes over 1,000 bytes\."):
+        capture_of(Packed("life", path, {}, []), 1)
+
+
+def test_a_store_that_asks_for_more_memory_than_a_life_does_is_refused(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MOST_MEMORY", 64 << 20)  # the preset that packs asks for more
+    with pytest.raises(FormatError, match="it is damaged"):
+        capture_of(packed, 1)
