@@ -31,6 +31,7 @@ from teller_core.slices import SPAN_COLUMNS, problems_of, with_losses
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
 from teller_core.tell.callers import callers_say
+from teller_core.tell.coarse import coarse_note
 from teller_core.tell.cohorts import what_differs
 from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
 from teller_core.tell.compare_windows import Window, window
@@ -88,6 +89,7 @@ def slow(
     page = store.slow_rows(found, kept, limit, cursor)
     requests, values = store.requests(found), store.values(found, kept)
     note = callers_say(requests, values, store.metrics(found)) or (what_differs(requests, values) if page.total else "")
+    note = " ".join(filter(None, [note, coarse_note(requests)]))
     report = slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from teller_core import answers
@@ -11,6 +12,7 @@ from teller_core.answers import compare, slow, why
 from teller_core.errors import InputError, UnknownName
 from teller_core.slices import causal_slice
 from teller_core.store.store import Store
+from teller_core.tell.coarse import SECOND
 from teller_core.tell.summary import capture_report
 from tests.core.store.made import assessment_of, capture_of, report_of, tree_of
 
@@ -71,3 +73,14 @@ def test_ranks_whose_devices_are_not_compared_are_counted_in_the_note(
         note = compare(store, "0a", "0b").note
         assert "devices not compared: after, of 1 rank" in note and "before, of" not in note
         assert "devices not compared" not in compare(store, "0a", "0a").note
+
+
+def test_a_list_says_of_how_many_requests_a_log_tells_the_times_in_whole_seconds_alone(tmp_path: Path) -> None:
+    for coarse, said in ((0, None), (2, "Of 3 requests the times of 2 are whole"), (3, "Their times are whole")):
+        begin = SECOND + np.where(np.arange(3) < coarse, 0, 7)
+        capture = replace(capture_of("0a"), id=f"{coarse}a" * 32)
+        capture = replace(capture, requests=replace(capture.requests, client_start=begin, client_end=begin + SECOND))
+        with Store.open(tmp_path / f"{coarse}.db") as store:
+            store.save(capture, assessment_of({}), [], report_of(capture))
+            note = slow(store).note
+        assert ("whole seconds of a log" in note) == (said is not None) and (said or "") in note
