@@ -24,13 +24,16 @@ LANES = (
 LATENCY, CALL, BACK = 6 * US, 4 * US, 3 * US
 """ns from a launch to its work on an idle stream, that a call takes, and until a waiting thread is back."""
 STREAMS = {7: 2, 8: 3}
+LAUNCHES = {"launch": "cudaLaunchKernel", "pinned": "cudaMemcpyAsync"}
+"""Calls that return before the work that they give to a stream begins."""
 
 
 @dataclass(frozen=True)
 class Do:
-    """One thing a program does. ``what``: op, launch, sync, copy (one that returns when it is done), call (of the runtime),
-    meet (a collective on a stream), gloo (one on a thread of its own, awaited), pause (of the kind ``name`` begins with),
-    quiet. ``ns``: how long it takes by itself; of a meeting its transfer. ``name`` tells it from others.
+    """One thing a program does. ``what``: op, launch, sync, copy (one that returns when it is done), pinned (one that returns
+    at once), call (of the runtime), meet (a collective on a stream), gloo (one on a thread of its own, awaited), pause (of the
+    kind ``name`` begins with), quiet. ``ns``: how long it takes by itself; of a meeting its transfer. ``name`` tells it from
+    others.
     """
 
     what: str
@@ -90,9 +93,9 @@ class _Rank:
         if do.what == "op":
             self.now += do.ns
             self.span(do.name, Layer.OPERATOR, (start, self.now), 0)
-        elif do.what == "launch":
+        elif do.what in LAUNCHES:
             self.now += CALL
-            call = self.span("cudaLaunchKernel", Layer.RUNTIME, (start, self.now), 0)
+            call = self.span(LAUNCHES[do.what], Layer.RUNTIME, (start, self.now), 0)
             begin = max(start + LATENCY, self.free[do.stream])
             self.free[do.stream] = begin + do.ns
             self.span(do.name, Layer.KERNEL, (begin, begin + do.ns), STREAMS[do.stream], call)

@@ -1,38 +1,22 @@
-"""Waits are charged to who was late: cases made by hand, a look-alike pair of the taxonomy in the first line of each."""
+"""Waits are charged to who was late: cases made by hand, in which causes that look alike are sides of one case."""
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 
 from teller_core.data.capture import Pauses
-from teller_core.data.causes import cause
 from teller_core.data.linked import Linked
 from teller_core.judge.replay import Network, Waits, Whose, charged, critical, idled, network, times
 from teller_core.judge.replay.network import names_of
+from tests.core.judge.replay.cases import Case, cases
 from tests.core.judge.replay.machine import Do, recorded, run
 from tests.core.judge.replay.test_retime import programs
 from tests.core.judge.service import MS, US
 
-CASES = sorted((Path(__file__).parents[3] / "data" / "replay").iterdir())
 LEAST = 20 * US
-WORDS = ("gc", "profiler_stop", "stop_signal")
-
-
-def read(text: str) -> list[list[Do]]:
-    """The programs of a case: a line ``rank``, then what it does, as ``WHAT NAME US``."""
-    ranks: list[list[Do]] = []
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        if words == ["rank"]:
-            ranks.append([])
-        elif words:
-            what, name, us = words
-            ranks[-1].append(Do("pause" if what in WORDS else what, what if what in WORDS else name, int(us) * US))
-    return ranks
 
 
 def told(graph: Network, pauses: Pauses, found: Waits, verb: str) -> Iterator[str]:
@@ -61,24 +45,14 @@ def name(linked: Linked, pauses: Pauses, whose: int, of: int) -> str:
     return Whose(whose).name.lower()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_each_wait_is_charged_to_who_was_late(case: Path) -> None:
-    text = (case / "case.txt").read_text("utf-8")
-    programs = read(text)
-    linked, _, pauses = recorded(run(programs, {}, [MS] * len(programs)))
-    graph = network(linked)
-    waited = told(graph, pauses, charged(graph, least=LEAST), "waited")
-    stood = told(graph, pauses, idled(graph, least=LEAST), "came after its stream had stood still for")
-    expected = (case / "expect.txt").read_text("utf-8").splitlines()
-    assert [*waited, *stood] == expected
-
-
-def test_the_pairs_that_a_case_tells_apart_are_of_the_taxonomy() -> None:
-    for case in CASES:
-        pair = (case / "case.txt").read_text("utf-8").splitlines()[0].removeprefix("# ").split(", ")
-        assert len(pair) > 1
-        for one in pair:
-            assert one == "none.workload_expected" or cause(one).title
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_each_wait_is_charged_to_who_was_late(case: Case) -> None:
+    for causes, side in case.sides.items():
+        linked, _, pauses = recorded(run(side.programs, {}, [MS] * len(side.programs)))
+        graph = network(linked)
+        waited = told(graph, pauses, charged(graph, least=LEAST), "waited")
+        stood = told(graph, pauses, idled(graph, least=LEAST), "came after its stream had stood still for")
+        assert [*waited, *stood] == side.expected, ", ".join(causes)
 
 
 @given(programs())
