@@ -2,13 +2,14 @@
 
 from teller_shim_imports import known_version, when_imported
 from teller_shim_vllm_engine import hook_profiler, hook_scheduler, hook_worker
-from teller_shim_vllm_front import hook_front_end, hook_handlers, hook_outputs, hook_renderer
+from teller_shim_vllm_front import hook_end, hook_front_end, hook_handlers, hook_outputs, hook_renderer
 
 TESTED = ("0.32",)
 PLACES = (
     ("vllm.v1.core.sched.scheduler", hook_scheduler),
     ("vllm.v1.worker.gpu_worker", hook_worker),
     ("vllm.profiler.wrapper", hook_profiler),
+    ("vllm.v1.utils", hook_end),
     ("vllm.v1.engine.async_llm", hook_front_end),
     ("vllm.v1.engine.output_processor", hook_outputs),
     ("vllm.renderers.base", hook_renderer),

@@ -40,11 +40,15 @@ def hook_renderer(module):
 
 
 def hook_front_end(module):
-    """Watch the event loop once it serves, note requests that come by another way than a known handler, and see to the end."""
+    """Watch the event loop once it serves, and note requests that come by another way than a known handler."""
     before_call(module.AsyncLLM, "generate", _handing)
     before_call(module.AsyncLLM, "add_request", _adding)
     before_call(module.AsyncLLM, "_run_output_handler", lambda args, kwargs: loop.watch())
-    before_call(module.AsyncLLM, "shutdown", _ending)
+
+
+def hook_end(module):
+    """Let the processes that are ended write what they hold: by a front end, by the parent of several, on a node without one."""
+    before_call(module, "shutdown", _ending)
 
 
 def hook_outputs(module):
@@ -97,9 +101,11 @@ def _hand(name, known):
 
 
 def _ending(args, kwargs):
-    """Without a time for its shutdown vLLM kills its engine's processes (-9) as soon as they are told to end: let them write."""
-    patience = kwargs.get("timeout", args[1] if len(args) > 1 else None)
-    if patience == 0 and not _ended:
+    """Without a time for its shutdown, or when that is over, vLLM kills its processes (-9) as soon as they are told to end. All
+    of them write meanwhile, whichever are ended first: so once is enough.
+    """
+    processes, patience = (kwargs.get(name, (*args, None, None)[at]) for at, name in enumerate(("procs", "timeout")))
+    if processes and patience == 0 and not _ended:
         _ended.append(True)
         time.sleep(WRITTEN_S)
 

@@ -65,10 +65,13 @@ class AsyncLLM:
         inner = request_id + "-0a1b2c3d"
         self.processor.add_request(Made(request_id=inner, external_req_id=request_id, prompt_token_ids=[1] * 4))
     def _run_output_handler(self): pass
-    def shutdown(self, timeout=None):
-        if timeout == 0:
-            import os, signal
-            os.kill(self.process, signal.SIGKILL)
+""",
+    "vllm/v1/utils.py": """
+def shutdown(procs, timeout=None):
+    if timeout == 0:
+        import os, signal
+        for process in procs:
+            os.kill(process, signal.SIGKILL)
 """,
     "vllm/v1/engine/output_processor.py": """
 class OutputProcessor:
@@ -219,28 +222,28 @@ def test_a_late_event_loop_is_told(tmp_path: Path) -> None:
 ENDS = """
 import os, signal
 import teller_shim_events as events, teller_shim_vllm_front as front
-from vllm.v1.engine.async_llm import AsyncLLM
-engine = AsyncLLM()
+from vllm.v1.utils import shutdown
 front.WRITTEN_S = 600.0
-engine.shutdown()
+shutdown([])
+shutdown([], timeout=0)
+shutdown([os.getpid()], 5.0)
 front.WRITTEN_S = 2.0
 told, tell = os.pipe()
-engine.process = os.fork()
-if not engine.process:
+process = os.fork()
+if not process:
     events.instant("held")
     os.write(tell, b".")
     signal.pause()
 os.read(told, 1)
-engine.shutdown(timeout=0)
+shutdown([process], timeout=0.0)
 assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGKILL
 front.WRITTEN_S = 600.0
-engine.process = os.getpid()
 signal.signal(signal.SIGTERM, lambda *_: None)
 signal.SIGKILL = signal.SIGTERM
-engine.shutdown(timeout=0)
+shutdown([os.getpid()], timeout=0)
 """
-"""A front end that is told to end with patience, then without, which kills its engine, and once more."""
+"""Processes that are ended with patience, then without, which kills one, and once more."""
 
 
-def test_what_an_engine_holds_is_written_before_its_front_end_kills_it(tmp_path: Path) -> None:
+def test_what_a_process_holds_is_written_before_vllm_kills_it(tmp_path: Path) -> None:
     assert len(_named(_run(tmp_path, ENDS), "held")) == 1
