@@ -126,7 +126,7 @@ def _columns(part: StepSpans, first: int, lanes: int) -> _Columns:
 
 def _calls(parts: Sequence[StepSpans], met: Met | None, first: Int64) -> tuple[Calls, _Columns]:
     """The meetings of ``parts``, and the calls in no part's rows as rows of their own. Ranks that met alone met nobody."""
-    row, sequence, outside = [_NONE], [_NONE], [(_NONE, _NONE, _NONE)]
+    row, sequence, ranks, outside = [_NONE], [_NONE], [_NONE], [(_NONE, _NONE, _NONE)]
     rows = int(first[-1])
     for at, part in enumerate(parts if met is not None else ()):
         assert met is not None  # the loop is over nothing otherwise: for the type checker
@@ -137,8 +137,9 @@ def _calls(parts: Sequence[StepSpans], met: Met | None, first: Int64) -> tuple[C
         row += [here[inside] + int(first[at]), np.arange(rows, rows + len(begin))]
         rows += len(begin)
         sequence += [met.collectives.sequence[own[inside]], met.collectives.sequence[own[~inside]]]
+        ranks.append(np.full(len(own), part.rank))
         outside.append((begin, begin + dur, np.full(len(begin), at)))
-    calls = _meetings(np.concatenate(row), np.concatenate(sequence), met)
+    calls = _meetings(np.concatenate(row), np.concatenate(sequence), np.concatenate(ranks), met)
     start, end, of = (np.concatenate([one[k] for one in outside]) for k in range(3))
     alone = np.arange(len(start), dtype=np.int32) + np.int32(first[-1])
     true = np.ones(len(start), dtype=np.bool_)
@@ -149,23 +150,24 @@ def _calls(parts: Sequence[StepSpans], met: Met | None, first: Int64) -> tuple[C
     return calls, columns
 
 
-def _meetings(row: Int64, sequence: Int64, met: Met | None) -> Calls:
-    """Calls of meetings that the capture knows. A rank that is in one meeting twice tells nothing: then all who must are not
-    here.
+def _meetings(row: Int64, sequence: Int64, rank: Int64, met: Met | None) -> Calls:
+    """Calls of meetings that the capture knows, each of a ``rank``. One that is in a meeting twice tells nothing: then not all
+    who must are here.
     """
     known = np.zeros(len(row), dtype=np.bool_)
     if met is not None:
         known = (sequence >= met.first) & (sequence < met.first + len(met.meetings.came))
-    row, sequence = row[known], sequence[known]
+    row, sequence, rank = row[known], sequence[known], rank[known]
     at, meeting, here = np.unique(sequence, return_inverse=True, return_counts=True)
     if met is None or not len(at):
-        few = np.empty(0, dtype=np.int32)
-        return Calls(few, few, [], np.empty(0, dtype=np.bool_), few)
+        few, none = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.bool_)
+        return Calls(few, few, none, [], none, few)
     where = at - met.first
     came, size = met.meetings.came[where], met.meetings.size[where]
     return Calls(
         row=row.astype(np.int32),
         meeting=meeting.reshape(-1).astype(np.int32),
+        root=rank == met.meetings.root[sequence - met.first],
         kind=[met.meetings.kind[k] for k in where.tolist()],
         whole=(here > 1) & (here == came) & (came == size),
         at=at.astype(np.int32),

@@ -153,7 +153,8 @@ class Meetings:
     where the clocks do not allow to tell: ``arrived`` (the last call, on the capture's clock), ``by`` (how long after the one
     before it, where somebody may be named), ``waited`` (all waits together), ``transfer`` (the shortest time without a wait).
     ``late`` int32 into ``Capture.ranks``, -1 where nobody may be named; ``kept`` int32: the row of its tree that took most of the
-    time in which the others waited, -1 for none.
+    time in which the others waited, -1 for none. ``root`` int32 into ``Capture.ranks``: the rank from which all others get
+    (broadcast, scatter, a send) or to which all give (reduce, gather), -1 for none and where it was not recorded.
     """
 
     group: Text
@@ -167,6 +168,7 @@ class Meetings:
     waited: Int64
     transfer: Int64
     kept: Int32
+    root: Int32
 
     def check(self) -> None:
         """Raise ValueError where columns differ in length."""
@@ -176,7 +178,7 @@ class Meetings:
 def no_meetings() -> Meetings:
     """A table without rows."""
     few, many = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
-    return Meetings([], [], [], few, few, many, few, many, many, many, few)
+    return Meetings([], [], [], few, few, many, few, many, many, many, few, few)
 
 
 @dataclass(frozen=True)

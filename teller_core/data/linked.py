@@ -35,13 +35,14 @@ class StepSpans(NamedTuple):
 
 @dataclass(frozen=True)
 class Calls:
-    """What ranks said to one another: one row a rank's call, ``row`` int32 of :class:`Linked` and ``meeting`` int32, its number
-    here; one row a meeting: ``kind`` (the word of its kind), ``whole`` bool: all who must meet are here, ``at`` int32: its
-    position in ``Capture.meetings``.
+    """What ranks said to one another: one row a rank's call, ``row`` int32 of :class:`Linked`, ``meeting`` int32, its number
+    here, and ``root`` bool: it is that of the rank from which all others get, or to which all give; one row a meeting: ``kind``
+    (the word of its kind), ``whole`` bool: all who must meet are here, ``at`` int32: its position in ``Capture.meetings``.
     """
 
     row: Int32
     meeting: Int32
+    root: Mask
     kind: Text
     whole: Mask
     at: Int32

@@ -277,6 +277,8 @@ class CollectiveFact(NamedTuple):
     """Size of the message, where a file tells it instead of ``elements``."""
     timed: bool = False
     """``started`` and ``finished`` are when it ran, not when somebody noticed."""
+    root: int = -1
+    """Number in the job of the rank that gives to all, or to which all give; -1 for none and where the file does not tell."""
 
 
 class HostClock(NamedTuple):

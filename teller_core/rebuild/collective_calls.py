@@ -20,14 +20,24 @@ from teller_core.data.steps import StepWork
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer, Trace
 from teller_core.data.tree import ROOT, Tree
-from teller_core.rebuild.collective_kinds import TALK, Kind, kind_of, kinds_of
+from teller_core.rebuild.collective_kinds import SEND, TALK, Kind, kind_of, kinds_of
+from teller_core.rebuild.collective_roots import (
+    MOST_RANKS,
+    OPERATORS,
+    UNSAID,
+    Ends,
+    ends_called,
+    ends_of,
+    ends_said,
+    handed_over,
+    only_group,
+    with_caller,
+)
 
 COMMS = "record_param_comms"
 RAN = re.compile(r"gloo:(?!send|recv)")
 """Host ranges that last as long as their collective: Gloo's own, on its threads. Others only hand it over."""
 MAX_ELEMENTS = 1 << 60
-MOST_RANKS = 1 << 20
-"""Of a group: what claims more says nothing."""
 
 Bool = npt.NDArray[np.bool_]
 
@@ -53,6 +63,7 @@ class Said(NamedTuple):
     dtype: str = ""
     word: str = ""
     """The producer's word for its kind."""
+    ends: Ends = UNSAID
 
 
 NOTHING = Said()
@@ -71,6 +82,12 @@ class Call(NamedTuple):
     said: Said = NOTHING
     key: Key | None = None
 
+    @property
+    def paired(self) -> bool:
+        """Whether it is a send or recv of which both sides are told."""
+        ends = self.said.ends
+        return self.kind == SEND and min(ends) >= 0 and ends.source != ends.target
+
 
 def traced_calls(i: int, rank: Rank, work: StepWork) -> list[Call]:
     """The collectives in the trace of the rank at position ``i``, by time; those of its device and those that Gloo ran."""
@@ -88,10 +105,12 @@ def traced_calls(i: int, rank: Rank, work: StepWork) -> list[Call]:
     told = _above(tree, rows, comms[trace.name]).tolist()
     called = _called(tree, rows).tolist()
     steps = _steps_of(rows, trace.start[rows], i, work).tolist()
-    said_by = _reader(trace)
+    said_by, ends_by = _reader(trace), _ends_by(tree, rows)
     calls: list[Call] = []
     for k, row in enumerate(rows.tolist()):
         said = _joined(said_by(row), _joined(said_by(told[k]), _shape(said_by(named[k]))))
+        ends, word = (said.ends, said.word) if said.ends != UNSAID else ends_by.get(row, (UNSAID, ""))
+        said = said._replace(ends=with_caller(ends, word, rank.rank)) if ends != UNSAID else said
         above = known[int(trace.name[named[k]])] if named[k] != ROOT else None
         kind = _kind(known[int(trace.name[row])], said.word, above)
         calls.append(Call(i, row, steps[k], int(trace.start[row]), int(trace.dur[row]), called[k], kind, said))
@@ -107,8 +126,9 @@ def recorded_calls(i: int, facts: Sequence[CollectiveFact]) -> list[Call]:
             size = len(fact.members) or fact.size
             key = Key(f"group {fact.group} {kind.name}", fact.sequence, 0, size, "recorder")
             said = Said(
-                f"group {fact.group}", size, fact.sequence, -1 if fact.elements is None else fact.elements, fact.dtype
-            )
+                f"group {fact.group}", size, fact.sequence, -1 if fact.elements is None else fact.elements, fact.dtype,
+                ends=ends_of(kind.name, fact.root),
+            )  # fmt: skip
             called = fact.started if fact.time == UNKNOWN else fact.time
             calls.append(Call(i, -1, -1, fact.started, fact.finished - fact.started, called, kind, said, key))
     return sorted(calls, key=lambda call: call.start)
@@ -140,6 +160,21 @@ def _above(tree: Tree, rows: Int64, wanted: Bool) -> Int64:
         live = live[~hit]
         at[live] = tree.parent[at[live]]
         live = live[at[live] != ROOT]
+    return found
+
+
+def _ends_by(tree: Tree, rows: Int64) -> dict[int, tuple[Ends, str]]:
+    """What the operators that called ``rows`` say of their ends, by row, and the name of each."""
+    trace = tree.trace
+    asked = np.array([name in OPERATORS for name in trace.names], dtype=np.bool_)
+    above = _above(tree, rows, asked[trace.name])
+    known = above != ROOT
+    called = dict(zip(rows[known].tolist(), above[known].tolist(), strict=True)) | handed_over(trace, rows)
+    members = only_group(trace.origin.groups, trace.origin.rank)
+    found: dict[int, tuple[Ends, str]] = {}
+    for row, operator in called.items():
+        name, arg = trace.names[int(trace.name[operator])], int(trace.arg[operator])
+        found[row] = (ends_called(name, trace.args[arg], members) if arg >= 0 else UNSAID, name)
     return found
 
 
@@ -189,6 +224,7 @@ def _joined(first: Said, second: Said) -> Said:
         first.elements if first.elements >= 0 else second.elements,
         first.dtype or second.dtype,
         first.word or second.word,
+        first.ends if first.ends != UNSAID else second.ends,
     )
 
 
@@ -208,14 +244,15 @@ def _said(text: str) -> Said:
     size = _whole(args.get("Group size"))
     # One number is counted for the groups of all ranks alike, but two jobs in one capture would share it: the members tell.
     where = f"{size if size > 0 else '?'} from {_shown(members if begin is None else begin)}"
-    elements = _whole(args.get("In msg nelems"))
+    elements, word = _whole(args.get("In msg nelems")), str(args.get("Collective name") or "")[:64]
     return Said(
         group=f"{_shown(name)} of {where}" if name else "",
         size=size if 0 < size <= MOST_RANKS else 0,
         sequence=_whole(args.get("Seq")),
         elements=elements if elements >= 0 else _elements(args.get("Input Dims")),
         dtype=str(args.get("dtype") or _first(args.get("Input type")))[:32].lower().removeprefix("c10::"),
-        word=str(args.get("Collective name") or "")[:64],
+        word=word,
+        ends=ends_said(args, word),
     )
 
 

@@ -16,11 +16,12 @@ from teller_core.data.records import CollectiveFact
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.rebuild.collective_calls import Call, Key
 from teller_core.rebuild.collective_kinds import kind_of
+from teller_core.rebuild.collective_roots import UNSAID, ends_of
 
 CALLED_BEFORE_NS = 5_000_000
 """A flight recorder notes a call this shortly before the host hands it over, or the two are not the same."""
-SIZED = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"})
-"""Kinds in which all ranks give the same number of elements. Those that exchange tokens give what they have."""
+SIZED = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "send_recv"})
+"""Kinds in which all ranks give, or get, the same number of elements. Those that exchange tokens give what they have."""
 FARTHEST = 64
 """Calls that one recording may have made before the other began."""
 FEWEST = 3
@@ -84,7 +85,7 @@ def _by_number(calls: Sequence[Call]) -> list[Call]:
 
 
 def _by_recorder(calls: Sequence[Call], facts: Sequence[CollectiveFact]) -> list[Call]:
-    """Each call of one rank with the number of the note made when it was called, where one was shortly before it."""
+    """Each call of one rank with the number and the root in the note made when it was called, where one was shortly before it."""
     if not facts:
         return list(calls)
     times = np.array([fact.time for fact in facts], dtype=np.int64)
@@ -97,7 +98,10 @@ def _by_recorder(calls: Sequence[Call], facts: Sequence[CollectiveFact]) -> list
         fact = facts[k] if near and _one_kind(call, facts[k]) else None
         size = len(fact.members) or fact.size if fact else 0
         key = Key(_label_of(fact), fact.sequence, 0, size, "recorder") if fact else call.key
-        found.append(call._replace(key=key))
+        said = call.said
+        if fact is not None and said.ends == UNSAID:
+            said = said._replace(ends=ends_of(call.kind.name, fact.root))
+        found.append(call._replace(key=key, said=said))
     return sorted(found, key=lambda call: (call.start, call.row))
 
 
@@ -133,15 +137,24 @@ def _agree(one: _Label, other: _Label) -> bool:
 
 
 def _channel(call: Call) -> str:
-    """Calls that a rank makes in one order: those of a group, or, where it is not told, those of a kind."""
+    """Calls that a rank makes in one order: those of a group, or, where it is not told, those of a kind; of sends and recvs those
+    from one rank to another.
+    """
+    if call.paired:
+        return f"{call.said.group or call.kind.name} {call.said.ends.source} to {call.said.ends.target}"
     return call.said.group or call.kind.name
+
+
+def _size(call: Call, rank: Rank) -> int:
+    """How many ranks must meet, 0 not known."""
+    return 2 if call.paired else call.said.size or world(rank)
 
 
 def _by_step(calls: Sequence[Call], ranks: Sequence[Rank], problems: Counter[str]) -> list[Call]:
     """Keys by order within a step, where every rank made the same calls in it."""
     made: defaultdict[tuple[int, str], defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for k, call in enumerate(calls):
-        if call.key is None and call.step >= 0 and call.kind.definite:
+        if call.key is None and call.step >= 0 and (call.kind.definite or call.paired):
             made[call.step, _channel(call)][call.rank].append(k)
     found = list(calls)
     uneven: set[int] = set()
@@ -152,7 +165,7 @@ def _by_step(calls: Sequence[Call], ranks: Sequence[Rank], problems: Counter[str
             continue
         for own in of.values():
             for order, k in enumerate(own):
-                size = calls[k].said.size or world(ranks[calls[k].rank])
+                size = _size(calls[k], ranks[calls[k].rank])
                 found[k] = calls[k]._replace(key=Key(f"{channel}", step, order, size, "step"))
     problems["steps_with_uneven_collectives"] += len(uneven)
     return found
@@ -186,14 +199,14 @@ def _by_order(calls: Sequence[Call], ranks: Sequence[Rank], apart: Int64, proble
     """Keys by order over the window that was recorded of all ranks, for calls outside any step."""
     made: defaultdict[str, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for k, call in enumerate(calls):
-        if call.key is None and call.step < 0 and call.kind.definite:
+        if call.key is None and call.step < 0 and (call.kind.definite or call.paired):
             made[_channel(call)][call.rank].append(k)
     found = list(calls)
     for channel, of in made.items():
         lines = sorted(_lines(calls, of), key=lambda line: -len(line.places))
         for number, joined in enumerate(_joined(lines, apart, problems)):
             for line, shift in joined:
-                size = calls[line.places[0]].said.size or world(ranks[line.rank])
+                size = _size(calls[line.places[0]], ranks[line.rank])
                 for order, k in enumerate(line.places, shift):
                     found[k] = calls[k]._replace(key=Key(f"{channel} by order {number}", 0, order, size, "order"))
     return found

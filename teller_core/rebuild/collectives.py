@@ -110,6 +110,7 @@ def _meetings(
         late, waits_known = int(about.late[k]), about.wait[k][about.wait[k] != UNKNOWN]
         call = own[key, late] if late >= 0 else own[key, group.rank[0]]
         row = kept.row(call, int(about.since[k])) if late >= 0 else -1
+        root = _root([own[key, rank] for rank in group.rank], ranks)
         total = int(waits_known.sum()) if len(waits_known) else UNKNOWN
         rows.append(
             (
@@ -121,13 +122,25 @@ def _meetings(
                 total,
                 int(about.transfer[k]),
                 row,
+                root,
             )
         )
         kinds.append(call.kind.name)
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
-    came, size, arrived, late, by, waited_ns, transfer, row = columns
-    small = [column.astype(np.int32) for column in (came, size, late, row)]
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 9).T
+    came, size, arrived, late, by, waited_ns, transfer, row, root = columns
+    small = [column.astype(np.int32) for column in (came, size, late, row, root)]
     return Meetings(
         [key.group for key in keys], kinds, [key.how for key in keys], small[0], small[1], arrived, small[2], by, waited_ns,
-        transfer, small[3],
+        transfer, small[3], small[4],
     )  # fmt: skip
+
+
+def _root(calls: Sequence[Call], ranks: Sequence[Rank]) -> int:
+    """The position of the rank from which all others of ``calls`` get, or to which all give; -1 where not all of them name one
+    and the same, or it is not among them.
+    """
+    said = {(call.kind.name, call.said.ends) for call in calls}
+    (_, ends), *others = said
+    number = ends.source if ends.source >= 0 else ends.target
+    found = [call.rank for call in calls if number >= 0 and ranks[call.rank].rank == number]
+    return found[0] if len(found) == 1 and not others else -1

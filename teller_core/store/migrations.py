@@ -126,6 +126,11 @@ def m010_refined(db: "Database") -> None:
     _create(db, "refined", "capture int, request int, metric str, model str, report bytes", ANSWER)
 
 
+def m011_roots(db: "Database") -> None:
+    """The rank from which all others of a collective get, or to which all give."""
+    db.table("meetings").add_column("root", int, not_null_default=-1)
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -138,6 +143,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m008_front_end,
     m009_learned,
     m010_refined,
+    m011_roots,
 )
 
 

@@ -7,7 +7,8 @@ an unusually long time without any, which is what the rank that the others wait 
 such dump of a process is kept.
 
 ``K`` events: ``name`` the function, ``dur``, ``group``, ``n`` (counts the collectives of the group here), ``rank`` in the job,
-``size`` of the group, ``elems`` and ``dtype`` of what is given, ``later`` where the call only began it.
+``size`` of the group, ``elems`` and ``dtype`` of what is given, ``later`` where the call only began it, ``root`` the rank in the
+job from which all get or to which all give.
 """
 
 import functools
@@ -44,6 +45,8 @@ CALLS = {
 """Functions of torch.distributed, with the places of the tensor and of the group among their arguments. What has an
 older name besides (``all_gather_into_tensor``, ``reduce_scatter_tensor``) calls the one that is here.
 """
+ROOTS = {"broadcast": (1, "src"), "reduce": (1, "dst"), "gather": (2, "dst"), "scatter": (2, "src")}
+"""Those with a root, with the place and the name of that argument. Newer ones also take its place in the group."""
 _numbers = Counter()
 _groups, _types = {}, {}
 _open = {}
@@ -128,7 +131,8 @@ def _recorded(module, function, name, tensor, group):
             took = time.time_ns() - call[0]
             _open.pop(thread, None)
             cpu = None if cpu is None else time.thread_time_ns()
-            guarded("collectives", _end, call, took, _argument(args, kwargs, tensor, "tensor"), result)
+            root = guarded("collectives", _root, module, name, args, kwargs)
+            guarded("collectives", _end, call, took, _argument(args, kwargs, tensor, "tensor"), result, root)
             if cpu is not None:
                 spent(cpu)
                 timed()
@@ -142,6 +146,16 @@ def _argument(args, kwargs, place, name):
     if place is None:
         return None
     return args[place] if len(args) > place else kwargs.get(name)
+
+
+def _root(module, name, args, kwargs):
+    """The rank in the job of the root, None where the call has none or does not name it."""
+    place, word = ROOTS.get(name, (None, ""))
+    root, of_group = _argument(args, kwargs, place, word), kwargs.get("group_" + word)
+    if root is None and of_group is not None:
+        group = _argument(args, kwargs, CALLS[name][1], "group")
+        root = module.get_global_rank(group or module._get_default_group(), of_group)
+    return root if isinstance(root, int) else None
 
 
 def _begin(module, name, group):
@@ -168,7 +182,7 @@ def _described(module, group):
     return weakref.ref(group), str(group.group_name), size, rank
 
 
-def _end(call, took, tensor, result):
+def _end(call, took, tensor, result, root):
     start, name, group, number, rank, size = call
     _told["last"] = start + took
     fields = {"dur": took, "group": group, "n": number, "rank": rank, "size": size}
@@ -180,4 +194,6 @@ def _end(call, took, tensor, result):
         fields["dtype"] = _types[kind]
     if result is not None:
         fields["later"] = True
+    if root is not None:
+        fields["root"] = root
     add("K", start, name, fields)

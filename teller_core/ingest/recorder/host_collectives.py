@@ -20,6 +20,7 @@ def collective(found: Found, process: Process, row: Mapping[str, Any]) -> None:
     size or duration.
     """
     dur, number, size, rank = count(row.get("dur")), count(row.get("n")), few(row.get("size")), few(row.get("rank"))
+    root = few(row.get("root"))
     group, name = text_of(row.get("group"), 64), text_of(row.get("name"), 64)
     if dur is None or number is None or size is None or not 0 < size <= MOST_RANKS or not group:
         found.problems["bad_event"] += 1
@@ -45,5 +46,6 @@ def collective(found: Found, process: Process, row: Mapping[str, Any]) -> None:
             size=size,
             timed=not later,
             done=not later,
+            root=root if root is not None and 0 <= root < MOST_RANKS else -1,
         )
     )

@@ -13,8 +13,8 @@ MOSTLY = 0.5
 
 
 class Nodes(NamedTuple):
-    """How moments are numbered: row ``r`` begins at moment ``r`` and ends at ``rows + r``; meeting ``m`` is over at
-    ``2 rows + m``; what is behind those are begins and ends of pauses on threads.
+    """How moments are numbered: row ``r`` begins at moment ``r`` and ends at ``rows + r``; exchange ``x`` (see Meets) is over at
+    ``2 rows + x``; what is behind those are begins and ends of pauses on threads.
 
     Owners of time: rows, then pauses (``Stops``), then meetings, then lanes: silence between the calls of a thread.
     """
@@ -22,16 +22,17 @@ class Nodes(NamedTuple):
     rows: int
     stops: int
     meetings: int
+    exchanges: int
 
     @property
     def met(self) -> int:
-        """The first moment of a meeting."""
+        """The first moment of an exchange."""
         return 2 * self.rows
 
     @property
     def pieces(self) -> int:
         """The first moment of a pause."""
-        return 2 * self.rows + self.meetings
+        return 2 * self.rows + self.exchanges
 
     @property
     def stop_owner(self) -> int:

@@ -192,11 +192,11 @@ def _waits(graph: Network) -> tuple[Int64, Int64, Int64]:
 def _transfers(graph: Network) -> tuple[Int64, Int64]:
     """The ends of calls that their meeting kept, and the ns of its transfer in each."""
     calls, meets = graph.linked.calls, graph.meets
-    call = calls.row[meets.gets].astype(np.int64) + graph.nodes.rows
-    meeting = calls.meeting[meets.gets]
+    call = calls.row[meets.out].astype(np.int64) + graph.nodes.rows
+    over, transfer = meets.time[meets.leaves], meets.transfer[meets.of[meets.leaves]]
     kept = graph.time[call] - graph.kept.own[call]
-    held = meets.time[meeting] + np.minimum(graph.time[call] - meets.time[meeting], 0) == kept
-    return call[held], np.minimum(meets.transfer[meeting[held]], kept[held] - graph.time[call[held] - graph.nodes.rows])
+    held = over + np.minimum(graph.time[call] - over, 0) == kept
+    return call[held], np.minimum(transfer[held], kept[held] - graph.time[call[held] - graph.nodes.rows])
 
 
 def _cause(graph: Network, moment: int) -> int:

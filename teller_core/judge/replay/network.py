@@ -19,7 +19,17 @@ from teller_core.data.linked import Linked
 from teller_core.data.table import Int32, Int64, Mask, UInt8
 from teller_core.data.trace import Layer
 from teller_core.judge.localize.waits import BLOCKING
-from teller_core.judge.replay.arcs import COPIED, NO_ROOT, RANK_MISSING, SHARED, Arcs, Meets, arcs_of, meets_of
+from teller_core.judge.replay.arcs import (
+    COPIED,
+    NO_ROOT,
+    NOT_FREE,
+    RANK_MISSING,
+    SHARED,
+    Arcs,
+    Meets,
+    arcs_of,
+    meets_of,
+)
 from teller_core.judge.replay.chains import NOBODY, Chains, Nodes, chains
 from teller_core.judge.replay.silence import SHORT_ON_DEVICE, Guesses, Silence, guesses
 
@@ -30,7 +40,7 @@ NOT_HERE = "what a call waited for is not here"
 LAUNCHED_BEFORE = "work was launched before the window"
 AGAINST_TIME = "a dependency runs against time"
 UNKNOWN_USE = "a thread recorded nothing for long"
-CUT = (NOT_HERE, LAUNCHED_BEFORE, AGAINST_TIME, UNKNOWN_USE, RANK_MISSING, SHARED, COPIED, NO_ROOT)
+CUT = (NOT_HERE, LAUNCHED_BEFORE, AGAINST_TIME, UNKNOWN_USE, RANK_MISSING, SHARED, COPIED, NO_ROOT, NOT_FREE)
 """What replay may not know, by name."""
 
 
@@ -84,9 +94,9 @@ class Network:
 def network(linked: Linked) -> Network:
     """The moments of ``linked`` and what they depend on. Linear in rows and edges but for sorting; the loops are compiled."""
     cut: Counter[str] = Counter()
-    nodes = Nodes(len(linked), len(linked.stops.at), len(linked.calls.kind))
-    chained = chains(linked, nodes)
     meets = meets_of(linked, names_of(linked, linked.calls.row), cut)
+    nodes = Nodes(len(linked), len(linked.stops.at), len(linked.calls.kind), len(meets.of))
+    chained = chains(linked, nodes)
     time, before, owner = _moments(linked, nodes, chained, meets)
     hard = arcs_of(linked, nodes, meets)
     base = _built(time, before, hard, [], cut)
@@ -170,7 +180,7 @@ def _moments(linked: Linked, nodes: Nodes, chained: Chains, meets: Meets) -> tup
     owner[chained.order] = np.where(chained.before == NOBODY, NOBODY, chained.owner)
     work = np.flatnonzero(linked.work)
     owner[work + nodes.rows] = work
-    owner[nodes.met : nodes.pieces] = np.arange(nodes.meetings) + nodes.meeting_owner
+    owner[nodes.met : nodes.pieces] = meets.of + nodes.meeting_owner
     return time, before, owner
 
 
@@ -248,6 +258,9 @@ def _way(linked: Linked, nodes: Nodes, moments: tuple[Int64, Int32, Int32], buil
     np.add.at(owned, owner[mine], own[mine])
     stops = owned[nodes.stop_owner : nodes.meeting_owner]  # one pause stops several threads, each for as long
     stops[:] = np.where(stops > 0, linked.stops.end - linked.stops.start, 0)
+    owned[nodes.meeting_owner : nodes.lane_owner] = 0  # nor do the exchanges of a meeting take longer for being several
+    met = slice(nodes.met, nodes.pieces)
+    np.maximum.at(owned, owner[met], own[met])
     return Way(used, own, owned)
 
 

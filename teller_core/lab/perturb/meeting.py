@@ -6,6 +6,7 @@ import numpy as np
 
 from teller_core.data.capture import Capture, Collectives, Meetings
 from teller_core.data.table import UNKNOWN, Int64
+from teller_core.judge.replay.arcs import SYNCHRONOUS
 from teller_core.lab.perturb.runs import Laid, Run
 
 
@@ -33,7 +34,8 @@ def met_again(capture: Capture, given: Laid) -> tuple[Collectives, Meetings]:
             number = len(told)
             words.append((capture.meetings.group[source], capture.meetings.kind[source], capture.meetings.how[source]))
             arrived, by, waited, transfer = about
-            told.append((len(mine), int(capture.meetings.size[source]), arrived + later, late, by, waited, transfer))
+            came, size, root = len(mine), int(capture.meetings.size[source]), int(capture.meetings.root[source])
+            told.append((came, size, arrived + later, late, by, waited, transfer, root))
             for k, ns in zip(mine.tolist(), wait.tolist(), strict=True):
                 step = at * len(run.piece.steps) + int(run.piece.of_row[calls.row[k]])
                 rows.append(
@@ -75,7 +77,8 @@ def _waited(capture: Capture, run: Run, calls: _Calls, mine: Int64) -> tuple[Int
     nothing = (unknown, -1, (int(start.max()), UNKNOWN, UNKNOWN, UNKNOWN))
     meeting, rank = int(calls.meeting[mine[0]]), [run.parts[int(part)].rank for part in calls.part[mine]]
     error = np.array([capture.ranks[at].clock_error for at in rank], dtype=np.int64)
-    if not run.piece.graph.meets.known[meeting] or len(mine) < 2 or (error == UNKNOWN).any():
+    together = run.piece.graph.meets.known[meeting] and run.piece.linked.calls.kind[meeting] in SYNCHRONOUS
+    if not together or len(mine) < 2 or (error == UNKNOWN).any():
         return nothing
     order = np.argsort(start, kind="stable")
     last, before = int(order[-1]), int(order[-2])
@@ -104,8 +107,8 @@ def _collectives(rows: list[tuple[int, ...]], words: list[tuple[str, str, str]])
 
 
 def _meetings(told: list[tuple[int, ...]], words: list[tuple[str, str, str]]) -> Meetings:
-    came, size, arrived, late, by, waited, transfer = np.array(told, dtype=np.int64).reshape(-1, 7).T
-    small = [column.astype(np.int32) for column in (came, size, late)]
+    came, size, arrived, late, by, waited, transfer, root = np.array(told, dtype=np.int64).reshape(-1, 8).T
+    small = [column.astype(np.int32) for column in (came, size, late, root)]
     kept = np.full(len(came), -1, dtype=np.int32)
     group, kind, how = ([one[at] for one in words] for at in range(3))
-    return Meetings(group, kind, how, small[0], small[1], arrived, small[2], by, waited, transfer, kept)
+    return Meetings(group, kind, how, small[0], small[1], arrived, small[2], by, waited, transfer, kept, small[3])

@@ -130,8 +130,7 @@ def made(steps: Int32, graph: Network, bounds: tuple[Int32, Int32], ticks: Seque
         of_row[rows.calls.row[outside]] = np.maximum(when, 0)
     of_moment = np.full(len(graph.time), -1, dtype=np.int32)
     of_moment[: len(rows)] = of_moment[len(rows) : 2 * len(rows)] = of_row
-    met = graph.nodes.met + rows.calls.meeting.astype(np.int64)
-    of_moment[met] = of_row[rows.calls.row]
+    of_moment[graph.nodes.met + graph.meets.leaves] = of_row[rows.calls.row[graph.meets.out]]
     return Piece(steps, graph, low, high, of_row, of_moment, ticks)
 
 

@@ -101,7 +101,7 @@ def slow_link(blow: Blow) -> Struck:
     piece = blow.given.piece
     made = untouched(as_it_is(piece))
     moment = np.arange(piece.graph.nodes.met, piece.graph.nodes.pieces)
-    mine = piece.graph.meets.known & blow.touched[np.maximum(piece.of_moment[moment], 0)]
+    mine = blow.touched[np.maximum(piece.of_moment[moment], 0)]
     made.times[moment[mine]] = blow.factor
     return made
 

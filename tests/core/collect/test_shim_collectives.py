@@ -20,6 +20,9 @@ dist.broadcast(value, 0)
 dist.all_gather([torch.zeros(3, 4)], value)
 work = dist.all_reduce(value, async_op=True)
 work.wait()
+dist.broadcast(value, group_src=0)
+dist.reduce(value, dst=0)
+dist.gather(value, [torch.zeros(3, 4)])
 group = dist.new_group([0])
 dist.all_reduce(torch.ones(5, dtype=torch.int64), group=group)
 try:
@@ -56,6 +59,10 @@ def test_every_call_is_recorded_with_its_number_and_its_length_and_runs_as_befor
         ("all_gather", 3, 12, False),
         ("all_reduce", 4, 12, True),
     ]
+    roots = [(row["name"], row.get("root")) for row in calls if row["group"] == calls[0]["group"]]
+    assert roots[2] == ("broadcast", 0)
+    assert roots[5:8] == [("broadcast", 0), ("reduce", 0), ("gather", None)]
+    assert {root for name, root in roots if name in ("barrier", "all_reduce", "all_gather")} == {None}
     assert {(row["rank"], row["size"]) for row in calls} == {(0, 1)}
     assert all(row["dur"] > 0 for row in calls)
     assert [row["dtype"] for row in calls if row.get("elems") == 5] == ["int64"]

@@ -38,7 +38,8 @@ def met(*calls: tuple[int, int, int, int], size: int = 2) -> Met:
     return Met(
         Collectives(zero, table[0], zero, table[1].astype(np.int32), none, table[2] * US, table[3] * US, unknown, none),
         Meetings(
-            ["g"] * count, ["all_reduce"] * count, ["order"] * count, many, many, long, nobody, long, long, long, nobody
+            *(["g"] * count, ["all_reduce"] * count, ["order"] * count),
+            *(many, many, long, nobody, long, long, long, nobody, nobody),
         ),
     )
 

@@ -32,7 +32,7 @@ def two_ranks(capture: Capture) -> Capture:
     meetings = Meetings(
         ["g"] * met, ["all_reduce"] * met, ["step"] * met, np.full(met, 2, np.int32), np.full(met, 2, np.int32),
         np.arange(met), np.zeros(met, np.int32), np.full(met, 2 * MS), np.full(met, 2 * MS), np.full(met, MS),
-        np.zeros(met, np.int32),
+        np.zeros(met, np.int32), np.full(met, -1, np.int32),
     )  # fmt: skip
     ranks = [Rank(number, "a", 7 + number, "worker", a_tree(), 0) for number in (0, 1)]
     work = replace(capture.work, row=np.full_like(capture.work.row, -1), row_stop=np.full_like(capture.work.row, -1))

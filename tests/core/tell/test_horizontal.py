@@ -39,6 +39,7 @@ MEETINGS = Meetings(
     ["tp", "tp"], ["all_reduce", "all_gather"], ["step", "step"], np.array([3, 3], np.int32), np.array([3, 3], np.int32),
     np.array([8 * MS, 12 * MS]), np.array([2, -1], np.int32), np.array([5 * MS, UNKNOWN]),
     np.array([14 * MS, 2 * MS]), np.array([MS, MS]), np.array([4, -1], np.int32),
+    np.array([-1, -1], np.int32),
 )  # fmt: skip
 SIDES = Sides(RANKS, TABLE, MEETINGS, no_absences())
 

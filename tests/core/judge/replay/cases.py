@@ -3,12 +3,12 @@
 
 A line ``side CAUSE, CAUSE`` begins what happened where it was that cause, or one of these: replay does not tell them apart.
 Before it stands what all sides have in common, with ``...`` where each has lines of its own. A line ``rank`` begins a rank, and
-what it does then is ``WHAT NAME US`` a line.
+what it does then is ``WHAT NAME US`` a line, and of a meeting with a root, called by its kind, the root's rank behind that.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -80,6 +80,7 @@ def _programs(text: str) -> list[list[Do]]:
         if words == ["rank"]:
             ranks.append([])
         elif words:
-            what, name, us = words
-            ranks[-1].append(Do("pause" if what in WORDS else what, what if what in WORDS else name, int(us) * US))
+            what, name, us, *root = words
+            do = Do("pause" if what in WORDS else what, what if what in WORDS else name, int(us) * US)
+            ranks[-1].append(replace(do, kind=name, root=int(root[0])) if root else do)
     return ranks

@@ -21,8 +21,12 @@ LANES = (
     Lane("gpu", "7 syncs", True),
     Lane("gpu", "8 syncs", True),
 )
-LATENCY, CALL, BACK = 6 * US, 4 * US, 3 * US
-"""ns from a launch to its work on an idle stream, that a call takes, and until a waiting thread is back."""
+LATENCY, CALL, BACK, GIVE = 6 * US, 4 * US, 3 * US, 5 * US
+"""ns from a launch to its work on an idle stream, that a call takes, until a waiting thread is back, and that it takes to give
+others what they need.
+"""
+GIVES, GETS = ("broadcast", "scatter", "send_recv"), ("reduce", "gather")
+"""Kinds in which the root alone gives, and in which it alone gets."""
 STREAMS = {7: 2, 8: 3}
 LAUNCHES = {"launch": "cudaLaunchKernel", "pinned": "cudaMemcpyAsync"}
 """Calls that return before the work that they give to a stream begins."""
@@ -33,13 +37,15 @@ class Do:
     """One thing a program does. ``what``: op, launch, sync, copy (one that returns when it is done), pinned (one that returns
     at once), call (of the runtime), meet (a collective on a stream), gloo (one on a thread of its own, awaited), pause (of the
     kind ``name`` begins with), quiet. ``ns``: how long it takes by itself; of a meeting its transfer. ``name`` tells it from
-    others.
+    others. A meeting has a ``kind`` and a ``root``.
     """
 
     what: str
     name: str
     ns: int
     stream: int = 7
+    kind: str = "all_reduce"
+    root: int = -1
 
 
 Program = Sequence[Do]
@@ -52,6 +58,7 @@ class Ran:
     spans: list[tuple[str, Layer, int, int, int, int]] = field(default_factory=list)
     calls: list[tuple[str, int, int]] = field(default_factory=list)
     pauses: list[tuple[int, int, str]] = field(default_factory=list)
+    met: list[tuple[str, int]] = field(default_factory=list)
 
 
 def run(programs: Sequence[Program], durations: Mapping[str, int], begin: Sequence[int]) -> list[Ran]:
@@ -71,12 +78,20 @@ def run(programs: Sequence[Program], durations: Mapping[str, int], begin: Sequen
                 else:
                     state.do(do)
         if waiting:
-            came = max(at for _, at in waiting.values())
             transfer = max(do.ns for do, _ in waiting.values())
+            came = {rank: at for rank, (_, at) in waiting.items()}
             for rank, (do, at) in waiting.items():
-                states[rank].leave(do, at, came + transfer)
+                had = awaited(do.kind, do.root, rank, came)
+                states[rank].leave(do, at, at + GIVE if had is None else had + transfer)
             waiting = {}
     return [state.ran for state in states]
+
+
+def awaited(kind: str, root: int, rank: int, came: Mapping[int, int]) -> int | None:
+    """When all whom ``rank`` needs in a meeting had come, None where it needs nobody."""
+    if (kind in GIVES and rank == root) or (kind in GETS and rank != root):
+        return None
+    return max(came[rank], came[root]) if kind in GIVES else max(came.values())
 
 
 class _Rank:
@@ -134,6 +149,7 @@ class _Rank:
             row = self.span("gloo:all_reduce", Layer.COMMUNICATION, (at, end), 1)
             self.now = max(self.now, end) + BACK
         self.ran.calls.append((do.name, row, at))
+        self.ran.met.append((do.kind, do.root))
 
 
 def tree_of(ran: Ran) -> tuple[Tree, list[int]]:
@@ -157,7 +173,7 @@ def tree_of(ran: Ran) -> tuple[Tree, list[int]]:
     return replace(tree, trace=replace(tree.trace, lanes=LANES)), where
 
 
-def recorded(rans: Sequence[Ran], kind: str = "all_reduce") -> tuple[Linked, list[list[int]], Pauses]:
+def recorded(rans: Sequence[Ran]) -> tuple[Linked, list[list[int]], Pauses]:
     """What ranks recorded, linked, the row there of each of their spans, and their pauses."""
     trees = [tree_of(ran) for ran in rans]
     parts = [StepSpans(rank, 0, tree) for rank, (tree, _) in enumerate(trees)]
@@ -167,7 +183,7 @@ def recorded(rans: Sequence[Ran], kind: str = "all_reduce") -> tuple[Linked, lis
         for rank, ran in enumerate(rans)
         for n, (_, row, _) in enumerate(ran.calls)
     ]
-    met = Met(_collectives(calls), _meetings(max((call[0] for call in calls), default=-1) + 1, len(rans), kind))
+    met = Met(_collectives(calls), _meetings(rans[0].met, len(rans)))
     stops = sorted((start, dur, rank, kind) for rank, ran in enumerate(rans) for start, dur, kind in ran.pauses)
     pauses = Pauses(
         np.array([stop[0] for stop in stops], dtype=np.int64),
@@ -190,10 +206,12 @@ def _collectives(calls: Sequence[tuple[int, int, int, int, int]]) -> Collectives
     return Collectives(zero, table[0], zero, small[1], small[2], table[3], table[4], unknown, zero - np.int32(1))
 
 
-def _meetings(count: int, ranks: int, kind: str) -> Meetings:
+def _meetings(met: Sequence[tuple[str, int]], ranks: int) -> Meetings:
+    count, kinds = len(met), [kind for kind, _ in met]
     many = np.full(count, ranks, dtype=np.int32)
+    root = np.array([root for _, root in met], dtype=np.int32)
     unknown = np.full(count, UNKNOWN, dtype=np.int64)
     nobody = np.full(count, -1, dtype=np.int32)
     return Meetings(
-        ["g"] * count, [kind] * count, ["order"] * count, many, many, unknown, nobody, unknown, unknown, unknown, nobody
+        ["g"] * count, kinds, ["order"] * count, many, many, unknown, nobody, unknown, unknown, unknown, nobody, root
     )

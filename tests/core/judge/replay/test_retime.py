@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teller_core.judge.replay import Network, moved, network, retime, saving, times
-from tests.core.judge.replay.machine import Do, Program, recorded, run
+from tests.core.judge.replay.machine import GETS, GIVES, Do, Program, awaited, recorded, run
 from tests.core.judge.service import MS, US
 
 KINDS = ("op", "op", "launch", "launch", "sync", "copy", "call", "quiet", "pause")
@@ -31,9 +31,13 @@ def programs(draw: st.DrawFn) -> tuple[list[Program], list[int]]:
                 name = f"gc{part}.{k}" if what == "pause" else f"{what}{part}.{k}"
                 every[rank].append(Do(what, name, ns, draw(st.sampled_from(streams))))
         if meets:
-            ns = draw(st.integers(5, 400)) * US
+            ns, kind = draw(st.integers(5, 400)) * US, draw(st.sampled_from(["all_reduce", *GETS, *GIVES]))
+            root = (
+                -1 if kind == "all_reduce" or (kind == "send_recv" and ranks > 2) else draw(st.integers(0, ranks - 1))
+            )
+            kind = "all_reduce" if root < 0 else kind
             for rank in range(ranks):
-                every[rank].append(Do(meets, f"ncclDevKernel_AllReduce {part}", ns))
+                every[rank].append(Do(meets, f"ncclDevKernel {part}", ns, kind=kind, root=root))
     begin = [1 * MS + draw(st.integers(0, 50)) * US for _ in range(ranks)]
     return [(*program, Do("op", "last", 5 * US)) for program in every], begin
 
@@ -61,9 +65,12 @@ def changed(graph: Network, rows: list[list[int]], rans: list, others: list) -> 
     stops = [others[rank].pauses[k][1] for rank, ran in enumerate(rans) for k in range(len(ran.pauses))]
     durations[graph.nodes.stop_owner : graph.nodes.meeting_owner] = stops
     for n in range(graph.nodes.meetings):
-        came = max(ran.calls[n][2] for ran in others)
-        call = others[0].calls[n][1]
-        durations[graph.nodes.meeting_owner + n] = others[0].spans[call][2] + others[0].spans[call][3] - came
+        came = {rank: ran.calls[n][2] for rank, ran in enumerate(others)}
+        for rank, ran in enumerate(others):
+            kind, root = ran.met[n]
+            had, span = awaited(kind, root, rank, came), ran.spans[ran.calls[n][1]]
+            if had is not None:
+                durations[graph.nodes.meeting_owner + n] = span[2] + span[3] - had
     return durations
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from teller_core.context.linking import linked
 from teller_core.judge.replay import Network, network, retime, saving
-from teller_core.judge.replay.arcs import COPIED, NO_ROOT, RANK_MISSING, SHARED
+from teller_core.judge.replay.arcs import COPIED, NO_ROOT, NOT_FREE, RANK_MISSING, SHARED
 from teller_core.judge.replay.network import AGAINST_TIME, LAUNCHED_BEFORE, NOT_HERE, UNKNOWN_USE, unclaimed
-from tests.core.judge.replay.machine import Do, recorded, run
+from tests.core.judge.replay.machine import GETS, GIVES, Do, recorded, run
 from tests.core.judge.service import MS, US
 
 FIRST, LAST, TOKEN = Do("op", "first", 10 * US), Do("op", "last", 10 * US), Do("sync", "token", 0)
 MEET = Do("meet", "ncclDevKernel_AllReduce", 500 * US)
 
 
-def graph_of(*programs: list[Do], kind: str = "all_reduce") -> Network:
-    return network(recorded(run(programs, {}, [MS] * len(programs)), kind)[0])
+def graph_of(*programs: list[Do]) -> Network:
+    return network(recorded(run(programs, {}, [MS] * len(programs)))[0])
 
 
 def test_a_collective_beside_other_work_of_its_device_is_not_guessed_at() -> None:
@@ -27,10 +27,35 @@ def test_a_collective_beside_other_work_of_its_device_is_not_guessed_at() -> Non
     assert "shares its device" in unclaimed(graph)
 
 
-def test_the_root_of_a_broadcast_is_not_guessed_at() -> None:
-    graph = graph_of([FIRST, MEET, LAST], [FIRST, MEET, LAST], kind="broadcast")
-    assert graph.cut[NO_ROOT] == 1
-    assert "root" in unclaimed(graph)
+@pytest.mark.parametrize("kind", [*GIVES, *GETS])
+def test_a_root_that_nobody_names_is_not_guessed_at(kind: str) -> None:
+    meeting = replace(MEET, kind=kind, root=0)
+    rows = recorded(run([[FIRST, meeting, LAST]] * 2, {}, [MS, MS]))[0]
+    assert not network(rows).cut
+    graph = network(replace(rows, calls=replace(rows.calls, root=np.zeros(2, dtype=np.bool_))))
+    assert graph.cut == {NO_ROOT: 1}
+    assert np.array_equal(retime(graph, graph.kept.owned).end, rows.end)
+
+
+@pytest.mark.parametrize(("kind", "free"), [("broadcast", 0), ("reduce", 1), ("send_recv", 0)])
+def test_who_needs_nobody_and_was_still_there_long_after_another_came_may_have_waited(kind: str, free: int) -> None:
+    meeting = replace(MEET, kind=kind, root=0)
+    for late, lasted, known in (
+        (300, 299, True),
+        (300, 301, False),
+        (300, 2900, False),
+        (15, 16, True),
+        (40, 500, True),
+    ):
+        programs = [[FIRST, meeting, LAST], [FIRST, meeting, LAST]]
+        programs[1 - free].insert(1, Do("op", "late", late * US))
+        rows = recorded(run(programs, {}, [MS, MS]))[0]
+        assert not network(rows).cut
+        end, call = rows.end.copy(), rows.calls.row[rows.lane_part[rows.lane[rows.calls.row]] == free]
+        end[call] = rows.start[call] + lasted * US
+        graph = network(replace(rows, end=end))
+        assert graph.cut == ({} if known else {NOT_FREE: 1})
+        assert known or NOT_FREE in unclaimed(graph)
 
 
 def test_a_collective_by_copies_is_not_guessed_at() -> None:
@@ -52,23 +77,19 @@ def test_a_collective_of_which_a_rank_is_not_here_keeps_what_it_took() -> None:
 
 
 def test_a_sender_does_not_wait_for_who_receives_but_that_one_waits_for_it() -> None:
-    sender = [FIRST, Do("op", "a", 50 * US), replace(MEET, name="nccl:send"), LAST]
-    receiver = [FIRST, Do("op", "b", 20 * US), replace(MEET, name="nccl:recv"), LAST]
+    passed = replace(MEET, kind="send_recv", root=0)
+    sender = [FIRST, Do("op", "a", 50 * US), passed, LAST]
+    receiver = [FIRST, Do("op", "b", 20 * US), passed, LAST]
     rans = run([sender, receiver], {}, [MS, MS])
-    linked_rows, rows, _ = recorded(rans, "send_recv")
+    linked_rows, rows, _ = recorded(rans)
     graph = network(linked_rows)
     assert not graph.cut
     ends = [rows[rank][rans[rank].calls[0][1]] for rank in (0, 1)]
-    for rank, which, moves in ((0, 1, [800, 800]), (1, 1, [0, 270])):
+    for rank, which, moves in ((0, 1, [800, 800]), (1, 1, [0, 770])):
         longer = graph.kept.owned.copy()
         longer[rows[rank][which]] += 800 * US
         found = retime(graph, longer)
         assert [(int(found.end[row]) - int(graph.linked.end[row])) // US for row in ends] == moves
-
-
-def test_who_sends_is_not_guessed_at_where_names_do_not_say() -> None:
-    same = replace(MEET, name="ncclDevKernel_SendRecv")
-    assert graph_of([FIRST, same, LAST], [FIRST, same, LAST], kind="send_recv").cut[NO_ROOT] == 1
 
 
 def test_work_that_was_launched_before_the_window_is_counted_and_stays() -> None:

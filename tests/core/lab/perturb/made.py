@@ -80,7 +80,7 @@ def _met(count: int, ranks: int) -> Meetings:
     many = np.full(count, ranks, dtype=np.int32)
     unknown, nobody = np.full(count, UNKNOWN, dtype=np.int64), np.full(count, -1, dtype=np.int32)
     words = (["g"] * count, ["all_reduce"] * count, ["order"] * count)
-    return Meetings(*words, many, many, unknown, nobody, unknown, unknown, unknown, nobody)
+    return Meetings(*words, many, many, unknown, nobody, unknown, unknown, unknown, nobody, nobody)
 
 
 @cache
