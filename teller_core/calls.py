@@ -252,18 +252,19 @@ def _lab(lab: Parser, common: Parser) -> None:
 
 def _counterfactual(add: Callable[..., Parser]) -> None:
     rerun = add(
-        "rerun", "send the same requests to two real services that differ in one thing, and measure what it saves"
+        "rerun",
+        "send the same requests to a real service under two limits in turns: what one saves, and what was foretold",
     )
-    rerun.add_argument("folder", type=path, metavar="FOLDER", help="where both are recorded, and the truth goes")
+    rerun.add_argument("folder", type=path, metavar="FOLDER", help="where it is recorded, and the truth goes")
     change = rerun.add_mutually_exclusive_group(required=True)
-    change.add_argument("--chunk", type=count, metavar="N", help="tokens of a step at most, instead of the usual ones")
-    change.add_argument("--seats", type=count, metavar="N", help="requests of a step at most, instead of 8")
+    change.add_argument("--chunk", type=count, metavar="N", help="tokens of a step at most, less than usual")
+    change.add_argument("--seats", type=count, metavar="N", help="requests of a step at most, less than 8")
     rerun.add_argument("--seed", type=int, default=0, help="repeat a rerun (default: 0)")
     rerun.add_argument("--fault", metavar="NAME", help="what is done in all windows, alike (default: nothing)")
     rerun.add_argument("--severity", choices=SEVERITIES, default="strong", help="of the fault (default: strong)")
     _served(rerun, "vllm")
     rerun.add_argument("--requests", type=count, metavar="N", help="of each window (default: 24)")
-    rerun.add_argument("--starts", type=count, metavar="N", help="of each of the two services (default: 4)")
+    rerun.add_argument("--starts", type=count, metavar="N", help="of the service (default: 2)")
     lifted = add("lifted", "say what each request of a recorded life would have saved without the fault that struck it")
     lifted.add_argument(
         "life",

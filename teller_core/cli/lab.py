@@ -118,6 +118,7 @@ def _eval(given: argparse.Namespace) -> int:
 
 def _rerun(given: argparse.Namespace) -> int:
     from teller_core.lab.counterfactual import STARTS, Asked, rerun
+    from teller_core.lab.lifting.limited import foretold
     from teller_core.lab.requests import REQUESTS
     from teller_core.lab.telling_savings import lines_of_rerun, report_of_rerun
 
@@ -135,7 +136,9 @@ def _rerun(given: argparse.Namespace) -> int:
         truth = rerun(
             asked, given.folder, lambda text: progress(text, 0, 0), starts=given.starts or STARTS, vllm=given.vllm
         )
-    report = report_of_rerun(truth, time.monotonic() - began)
+        progress("foretelling", 0, 0)
+        found = foretold(truth, given.folder)
+    report = report_of_rerun(truth, found, time.monotonic() - began)
     say(report.model_dump_json() if option(given, "json") else "\n".join(lines_of_rerun(report, style())))
     return 0
 

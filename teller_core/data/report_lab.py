@@ -95,8 +95,25 @@ class SavedLine(Model):
     saved_ms: float | None = Field(description="what the middle request saves, null for too few pairs of each")
 
 
+class ForetoldLine(Model):
+    """What requests would have taken under the other limit, foretold from windows under one: means a request, and shares off."""
+
+    start: int
+    learned: Literal["before", "after"] = Field(description="the change: whose windows alone were looked at")
+    latency: Literal["ttft", "e2e"]
+    requests: int
+    took_ms: float | None
+    saved_ms: float | None = Field(description="under the other limit, as measured; negative for longer")
+    noise_ms: float | None = Field(description="how far that may be off, by what rounds differ by")
+    foretold_ms: float | None
+    off: float | None = Field(description="share of what was saved, or lost")
+    own_steps_off: float | None = Field(description="the same of what a request's own steps alone would say")
+    scaled_off: float | None = Field(description="the same of its time, scaled as the limit is")
+    silent: str | None = Field(description="why nothing is foretold")
+
+
 class LabRerunReport(Model):
-    """What one change of a real service saves."""
+    """What one change of a real service saves, and what would have been foretold of it."""
 
     engine: Literal["vllm", "transformers"]
     changed: Literal["chunk", "seats"]
@@ -106,9 +123,10 @@ class LabRerunReport(Model):
     severity: Literal["slight", "clear", "strong", "extreme"] | None
     seed: int
     seconds: float
-    starts: int = Field(description="of each of the two services")
+    starts: int
     failed: int = Field(description="requests without an answer")
     moved: list[SavedLine]
+    foretold: list[ForetoldLine]
 
 
 class LiftedLine(Model):

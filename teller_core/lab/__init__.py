@@ -22,7 +22,7 @@ What comes of that:
     benchmark/         ``lab build``: many lives, packed, cut into episodes, labeled
     evaluation/        ``lab eval``: methods judged on these episodes
     probe/             ``lab leaks``: whether anything but the fault gives it away; ``giveaways`` looks for words that do
-    counterfactual     ``lab rerun``: two services that differ in one thing
+    counterfactual     ``lab rerun``: one service under two limits, in turns
     savings            what each request would have saved without a fault: ``lab lifted`` of one life
     lifting/           whether predicted savings come true: ``lab lifted`` of all lives
     perturb/           ``lab replayed``: faults put into real recordings by replay

@@ -1,38 +1,38 @@
-"""Two real services that differ in one thing, side by side, and the same requests sent to both: what the change saves.
+"""The same requests sent to a real service whose scheduler is limited now so, now so: what the change saves.
 
-Both are there at once, and each window of requests goes to one and then to the other, in an order of chance: what else goes on
-on the machine strikes both alike. They are started anew several times, now one first and now the other, as a start has luck of
-its own. Prompts and names are the same in both windows of a pair, and others in every pair, so that nothing is found in a cache.
+The limit is changed while the service runs, before each window of requests, in an order of chance: a start of a service has more
+luck of its own than a limit, and what else goes on on the machine strikes both alike. The prompts of two windows are of the
+same lengths and come at the same times, and their words are others, so that nothing of them is found in a cache.
 
-A folder holds ``life.json``, what was asked for; ``bundle-N``, a recording of each start of a service; ``windows.jsonl``, a line
-a window of each pair of starts that is whole; and ``truth.json``, when all are there.
+A folder holds ``life.json``, what was asked for; ``bundle-N``, a recording of each start of the service; ``windows.jsonl``, a
+line a window of each start that is whole; and ``truth.json``, when all are there.
 """
 
 import json
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from teller_core.data.whole import whole
 from teller_core.errors import FormatError, InputError
-from teller_core.lab import nodes
+from teller_core.lab import inside, nodes
 from teller_core.lab.blocks import BROKEN, HEALTHY, Strike, Window, window_of
 from teller_core.lab.effect import Ratio, Row, ratios
 from teller_core.lab.injectors import injector
 from teller_core.lab.life import PAUSE_S, run_window, same_life, sent
 from teller_core.lab.requests import REQUESTS, ordinary
 from teller_core.lab.savings import Saved, rows_of, saved
-from teller_core.lab.serving import Live, Setup, program, served
+from teller_core.lab.serving import CHUNK, SEATS, Live, Setup, program, served
 from teller_core.lab.striking import check
 
 CHANGES = ("chunk", "seats")
-"""What of a service may be another one."""
-STARTS, ROUNDS = 4, 3
+"""Limits of the scheduler that may be lower ones."""
+STARTS, ROUNDS = 2, 6
 """Twelve pairs a request: of that many, the interval of a median leaves out two at each end."""
+TOLD_S = 10.0
 ONCE = ("first", "prefix")
 """Acts that the same requests do not bring about again: the service has started, the beginning is known."""
 BEFORE, AFTER = 0, 1
@@ -43,10 +43,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is served, and what of it is ``after`` instead. ``requests``: of one window, the same ones in all; ``strike``: what is
-    done in all windows, alike.
+    """What is served, and which of its limits is ``after`` instead. ``requests``: of one window, alike in all; ``strike``: what
+    is done in all windows.
 
-    Raises InputError for a change that is none, and for a fault that cannot be there in every window.
+    Raises InputError for a change that is none, or that is no lower limit, and for a fault that cannot be there in every window.
     """
 
     setup: Setup
@@ -61,8 +61,13 @@ class Asked:
     def __post_init__(self) -> None:
         if self.what not in CHANGES:
             raise InputError("The change", f"it is none of {', '.join(CHANGES)}", "Name one of these")
-        if self.after == self.before:
-            raise InputError("The change", f"{self.what} is {self.after} already", "Ask for another number")
+        seats = SEATS[self.setup.engine]
+        if self.what == "seats" and seats is None:
+            raise InputError("The change", f"{self.setup.engine} has no such limit here", "Change chunk, or name vllm")
+        if self.before is not None and self.after >= self.before:
+            raise InputError("The change", f"{self.what} is {self.before} already", "Ask for a lower limit")
+        if self.what == "chunk" and seats is not None and self.after < seats:
+            raise InputError("The change", f"a step has room for {seats} requests", "Ask for as many tokens at least")
         one = None if self.strike is None else injector(self.strike.fault)
         if one is not None and (one.act in ONCE or self.setup.engine not in one.engines):
             raise InputError(f"The fault {one.name}", "it cannot be done in every window", "Name another one")
@@ -70,17 +75,16 @@ class Asked:
     @property
     def before(self) -> int | None:
         """None: what the engine has by itself."""
-        return getattr(self.setup, self.what)
+        return (CHUNK if self.what == "chunk" else SEATS)[self.setup.engine]
 
-    @property
-    def arms(self) -> tuple[Setup, Setup]:
-        """What is served BEFORE and AFTER the change. Raises InputError for what cannot be served."""
-        return self.setup, replace(self.setup, **{self.what: self.after})
+    def limits(self, arm: int) -> Mapping[str, int]:
+        """What is lower BEFORE and AFTER the change, by name."""
+        return {self.what: self.after} if arm == AFTER else {}
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One window. ``arm``: BEFORE or AFTER; ``start``: which pair of services it was sent to, recorded in ``bundle``."""
+    """One window. ``arm``: BEFORE or AFTER; ``start``: which start of the service it was sent to, recorded in ``bundle``."""
 
     start: int
     arm: int
@@ -90,8 +94,8 @@ class Ran:
 
 @dataclass(frozen=True)
 class Rerun:
-    """The truth. ``moved``: by latency, after the change over before it, over all requests, and with an interval over starts;
-    ``requests``: of each by itself, in these starts.
+    """The truth. ``moved``: by latency, after the change over before it, over all requests, and with an interval over rounds;
+    ``requests``: of each by itself, in these rounds.
     """
 
     asked: Asked
@@ -106,7 +110,6 @@ def rerun(asked: Asked, folder: Path, progress: Progress, *, starts: int = START
     ``progress`` is told what goes on. Raises TellerError where a service does not come up or answer, InputError where ``folder``
     holds something else or a fault needs what is not there, UnknownName for a mix that is not there.
     """
-    asked.arms  # noqa: B018  # refused before anything is written
     start = program(asked.setup.engine, vllm)
     same_life(folder, asdict(asked))
     nodes.mend(folder)
@@ -115,13 +118,9 @@ def rerun(asked: Asked, folder: Path, progress: Progress, *, starts: int = START
         if number in {each.start for each in done}:
             continue
         progress(f"start {number + 1} of {starts}")
-        with ExitStack() as stack:
-            pair: dict[int, tuple[Live, str]] = {}
-            for arm in (BEFORE, AFTER) if number % 2 == 0 else (AFTER, BEFORE):
-                bundle = f"bundle-{1 + len([*folder.glob('bundle-*')])}"
-                live = stack.enter_context(served(asked.arms[arm], start, folder / bundle, progress))
-                pair[arm] = live, bundle
-            done += _windows(asked, number, pair, progress)
+        bundle = f"bundle-{1 + len([*folder.glob('bundle-*')])}"
+        with served(asked.setup, start, folder / bundle, progress) as live:
+            done += _windows(asked, number, live, bundle, progress)
         _write(folder / WINDOWS, done)
     truth = _truth(folder, asked)
     _write(folder / TRUTH, [truth])
@@ -146,12 +145,11 @@ def _write(path: Path, lines: Iterable[Any]) -> None:
         file.writelines(json.dumps(asdict(line)).encode() + b"\n" for line in lines)
 
 
-def _windows(asked: Asked, number: int, pair: Mapping[int, tuple[Live, str]], progress: Progress) -> list[Ran]:
-    """The windows of one pair of services. Those before round 0 are for warming up, and count nowhere."""
+def _windows(asked: Asked, number: int, live: Live, bundle: str, progress: Progress) -> list[Ran]:
+    """The windows of one start. Those before round 0 are for warming up, and count nowhere."""
     strike, seed = asked.strike, f"{asked.seed} {number}"
     if strike is not None:
-        for live, _ in pair.values():
-            check(injector(strike.fault), live)
+        check(injector(strike.fault), live)
     chance = random.Random(f"asks {asked.seed}")
     asks = sent(strike, ordinary(chance, asked.requests, asked.mix, asked.setup.beginning), chance)
     found: list[Ran] = []
@@ -159,14 +157,25 @@ def _windows(asked: Asked, number: int, pair: Mapping[int, tuple[Live, str]], pr
     for turn in range(-1, asked.rounds):
         progress(f"round {turn + 1} of {asked.rounds}" if turn >= 0 else "warming up")
         for arm in order.sample((BEFORE, AFTER), 2):
-            live, bundle = pair[arm]
+            inside.limit(live.folder, asked.limits(arm))
             what = (turn, HEALTHY if strike is None else 0, False)
-            chance = random.Random(f"window {seed} {turn}")  # the same for both: so are their prompts and names
+            chance = random.Random(f"window {seed} {turn} {arm}")
             window, _ = run_window(what, strike, asks, chance=chance, live=live)
             if turn >= 0:
                 found.append(Ran(number, arm, bundle, window))
             time.sleep(PAUSE_S)
+        if turn < 0:
+            _limited(asked, live)
     return found
+
+
+def _limited(asked: Asked, live: Live) -> None:
+    """Raise InputError where no scheduler took the lower limit."""
+    deadline = time.monotonic() + TOLD_S
+    while not inside.told(live.folder).limited.get(asked.what):
+        if live.ended() or time.monotonic() > deadline:
+            raise InputError("The change", f"the engine's own {asked.what} is no larger", "Ask for a lower limit")
+        time.sleep(PAUSE_S)
 
 
 def _truth(folder: Path, asked: Asked) -> Rerun:
@@ -178,9 +187,5 @@ def _truth(folder: Path, asked: Asked) -> Rerun:
         pairs.setdefault((each.start, each.window.round), {})[each.arm] = own
     of_request = zip(*(zip(both[BEFORE], both[AFTER], strict=True) for both in pairs.values()), strict=True)
     requests = [saved(place, own) for place, own in enumerate(of_request)]
-    by_start: dict[int, tuple[list[Row], list[Row]]] = {}
-    for (number, _), both in pairs.items():
-        before, after = by_start.setdefault(number, ([], []))
-        before += both[BEFORE]
-        after += both[AFTER]
-    return Rerun(asked, windows, ratios([*by_start.values()], asked.seed), requests)
+    by_round = [(both[BEFORE], both[AFTER]) for both in pairs.values()]
+    return Rerun(asked, windows, ratios(by_round, asked.seed), requests)

@@ -48,9 +48,9 @@ TRANSFORMERS = (
     *("--device", "cpu"),
 )
 CHUNK = {"vllm": None, "transformers": 512}
-"""Tokens of a step at most, where nobody asks for another number; None: the engine's own."""
-SEATS = 8
-"""Requests of a step at most, of vLLM."""
+"""Tokens of a step at most; None: the engine's own."""
+SEATS = {"vllm": 8, "transformers": None}
+"""Requests of a step at most."""
 ROOMY = ("--max-model-len", "2048")
 SMALL_CACHE = ("--max-model-len", "1984", "--num-gpu-blocks-override", "64")
 """Room for 2048 tokens, a third of them of what all prompts begin with, of which one request may take most."""
@@ -62,8 +62,7 @@ BEGINNING_WORDS = {"vllm": 600, "transformers": 0}
 @dataclass(frozen=True)
 class Setup:
     """What is served and how: an engine, a model of ``SHAPES``, ranks that share it, each on a machine of its own where they are
-    ``apart``, and a cache that is ``roomy``, or ``small``: too small for all that runs. ``chunk``: tokens of a step at most, None
-    for the usual ones; a prompt of more is computed in several steps. ``seats``: requests of a step at most.
+    ``apart``, and a cache that is ``roomy``, or ``small``: too small for all that runs.
 
     Raises UnknownName or InputError for what there is not.
     """
@@ -73,8 +72,6 @@ class Setup:
     ranks: int = 1
     apart: bool = False
     cache: str = "roomy"
-    chunk: int | None = None
-    seats: int = SEATS
 
     @property
     def beginning(self) -> int:
@@ -91,13 +88,10 @@ class Setup:
                 raise UnknownName(
                     f"The {what} that is served", "it is none of " + ", ".join(known), "Name one of these"
                 )
-        usual = (self.ranks, self.apart, self.cache, self.seats) == (1, False, "roomy", SEATS)
+        usual = (self.ranks, self.apart, self.cache) == (1, False, "roomy")
         shared = (self.ranks, self.apart) in ((1, False), (2, False), (2, True))
         if not shared or (self.engine == "transformers" and not usual):
             raise InputError("The service", f"{self.engine} is not served so", "Ask for one rank and a roomy cache")
-        if self.seats < 1 or (self.chunk is not None and self.chunk < self.seats):
-            why = f"a step of {self.chunk} tokens has no room for {self.seats} requests"
-            raise InputError("The service", why, "Ask for larger steps, or for fewer requests in one")
 
 
 @dataclass(frozen=True)
@@ -200,11 +194,11 @@ def free_port() -> int:
 def command_of(setup: Setup, start: Path, target: load.Target, model: str) -> Sequence[str]:
     """What starts the engine: ``start`` is its program, ``model`` a folder where it runs."""
     place = ["--host", "127.0.0.1", "--port", str(target.port)]
-    chunk = setup.chunk or CHUNK[setup.engine]
+    chunk = CHUNK[setup.engine]
     if setup.engine == "transformers":
         return [str(start), "serve", f"./{model}", *TRANSFORMERS, "--cb-max-batch-tokens", str(chunk), *place]
     room = SMALL_CACHE if setup.cache == "small" else ROOMY
-    steps = ["--max-num-seqs", str(setup.seats), *(["--max-num-batched-tokens", str(chunk)] if chunk else [])]
+    steps = ["--max-num-seqs", str(SEATS["vllm"])]
     shared = ["-tp", str(setup.ranks)] if setup.ranks > 1 else []
     return [str(start), "serve", f"./{model}", *VLLM, *room, *steps, *place, *shared]
 

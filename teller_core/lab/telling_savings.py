@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
 
-from teller_core.data.report_lab import LabLiftedReport, LabRerunReport, LiftedLine, SavedLine
+from teller_core.data.report_lab import ForetoldLine, LabLiftedReport, LabRerunReport, LiftedLine, SavedLine
 from teller_core.lab.counterfactual import Rerun
+from teller_core.lab.lifting.limited import Foretold
 from teller_core.lab.savings import Lifted, Saving
 from teller_core.lab.telling import LATENCIES
 from teller_core.tell.layout import Style
 
+ARMS = ("before", "after")
+WAYS = ("ours", "own", "scaled")
 
-def report_of_rerun(truth: Rerun, seconds: float) -> LabRerunReport:
-    """The answer about a rerun that is whole."""
+
+def report_of_rerun(truth: Rerun, found: Sequence[Foretold], seconds: float) -> LabRerunReport:
+    """The answer about a rerun that is whole, and what is ``found`` of predictions."""
     asked, strike = truth.asked, truth.asked.strike
     return LabRerunReport.model_validate(
         {
@@ -27,6 +31,7 @@ def report_of_rerun(truth: Rerun, seconds: float) -> LabRerunReport:
             "starts": len({each.start for each in truth.windows}),
             "failed": sum(each.window.failed for each in truth.windows),
             "moved": [_moved(truth, metric) for metric in truth.moved],
+            "foretold": [_foretold(each) for each in found],
         }
     )
 
@@ -45,7 +50,56 @@ def lines_of_rerun(report: LabRerunReport, style: Style) -> list[str]:
         ratio = f"{row.ratio:>13.2f}{f'{row.low:.2f} to {row.high:.2f}':>16}"
         lines.append(f"{LATENCIES[row.latency]:<29}{ratio}{less:>12}{row.faster:>8}{row.slower:>8}{row.undecided:>9}")
     failed = f" {report.failed} requests failed." if report.failed else ""
-    return [*lines, "", f"{report.starts} starts of each service, {report.seconds:.0f} s.{failed}"]
+    starts = "1 start" if report.starts == 1 else f"{report.starts} starts"
+    return [*lines, "", *_lines_of_foretold(report.foretold, style), "", f"{starts}, {report.seconds:.0f} s.{failed}"]
+
+
+def _lines_of_foretold(rows: Sequence[ForetoldLine], style: Style) -> list[str]:
+    """What would have been foretold, a line a start, an arm and a latency; a reason once."""
+    heading = (
+        f"{'learned':<9}{'latency':<9}{'requests':>9}{'took':>12}{'saved':>12}{'noise':>10}{'foretold':>12}{'off':>7}"
+    )
+    lines = [style.paint("foretold from windows of one limit alone", "1"), f"{heading}{'own steps':>11}{'scaled':>9}"]
+    for row in rows:
+        if row.silent is None:
+            times = "".join(
+                f"{_ms(each):>{room}}"
+                for each, room in ((row.took_ms, 12), (row.saved_ms, 12), (row.noise_ms, 10), (row.foretold_ms, 12))
+            )
+            shares = f"{_share(row.off):>7}{_share(row.own_steps_off):>11}{_share(row.scaled_off):>9}"
+            lines.append(f"{row.learned:<9}{row.latency:<9}{row.requests:>9}{times}{shares}")
+    silent = {f"Nothing {row.learned} the change: {row.silent}." for row in rows if row.silent is not None}
+    return [*lines, *sorted(silent)]
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f} ms"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _foretold(one: Foretold) -> ForetoldLine:
+    sums, size = one.sums, max(one.sums.size, 1) * 1e6
+    off = {way: round(abs(getattr(sums, way) / sums.truth - 1), 4) if sums.truth else None for way in WAYS}
+    told = one.silent == ""
+    return ForetoldLine.model_validate(
+        {
+            "start": one.start,
+            "learned": ARMS[one.arm],
+            "latency": one.latency,
+            "requests": sums.size,
+            "took_ms": round(sums.before / size, 3) if told else None,
+            "saved_ms": round(sums.truth / size, 3) if told else None,
+            "noise_ms": round(one.noise / size, 3) if told else None,
+            "foretold_ms": round(sums.ours / size, 3) if told else None,
+            "off": off["ours"] if told else None,
+            "own_steps_off": off["own"] if told else None,
+            "scaled_off": off["scaled"] if told else None,
+            "silent": one.silent or None,
+        }
+    )
 
 
 def report_of_lifted(life: str, found: Sequence[Lifted]) -> LabLiftedReport:

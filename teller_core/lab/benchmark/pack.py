@@ -180,13 +180,18 @@ def _columns(path: Path) -> bytes:
     return found
 
 
-def _imported(folder: Path, tier: int) -> Capture:
+def read_bundle(folder: Path, tier: str = "") -> Capture:
     """What the files of ``folder`` say, rebuilt; an id that begins with ``tier`` and says nothing else."""
     from teller_core.ingest.reading import How, content_id, hashed, plan
 
     group = hashed(plan([folder], together=True)[0])
     recording, trees = STAGES.read(group, STAGES.nest, nobody, How(folder.parent, jobs=1))
-    capture = cleaned(STAGES.rebuild(recording, trees, f"{tier}{content_id(group)[1:]}", CALLED))
+    return STAGES.rebuild(recording, trees, f"{tier}{content_id(group)[len(tier) :]}", CALLED)
+
+
+def _imported(folder: Path, tier: int) -> Capture:
+    """The same of one tier, without what would give away what was done."""
+    capture = cleaned(read_bundle(folder, str(tier)))
     if told := told_by(capture, give_away()):
         raise TellerError(f"The recording at T{tier}", f"its texts hold {', '.join(told)}", "Do not keep it")
     return capture

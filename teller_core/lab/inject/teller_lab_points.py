@@ -1,9 +1,9 @@
 """Hook points inside a service, where something may be done to it while it runs. The folder that is named says what and when.
 
 ``control`` (JSON, replaced whole) says what is done: ``act``, ``role``, ``point``, knobs, on which ``rank`` where it is one
-alone, and from when until when (Unix ns; 0: not known yet). ``log`` gets what was done, one line each, begun with the pid:
-``is ROLE THREAD``, ``on NS``, ``off NS``, ``did START STOP``. Nothing is written while something is done: a write would be
-seen in the process's counters.
+alone, and from when until when (Unix ns; 0: not known yet). ``limits`` (JSON) lowers limits of the scheduler for as long as it
+stands there. ``log`` gets what was done, one line each, begun with the pid: ``is ROLE THREAD``, ``on NS``, ``off NS``,
+``did START STOP``, ``limited NAME``. Nothing is written while something is done: a write would be seen in the process's counters.
 """
 
 import ctypes
@@ -38,6 +38,11 @@ PLACES = (
 )
 """Module, class and function of each point. Tested on vLLM 0.32 and transformers 5.24."""
 ROLES = {"step": "worker", "schedule": "engine", "detokenize": "front_end"}
+LIMITS = {
+    "chunk": ("max_num_scheduled_tokens", "max_batch_tokens"),
+    "seats": ("max_num_running_reqs", "max_num_active_reqs"),
+}
+"""What holds a limit of the scheduler: those of these that it has (vLLM, transformers)."""
 
 
 def install(folder: str) -> None:
@@ -65,7 +70,7 @@ class Points:
     """What is done in this process now, and what was done."""
 
     def __init__(self, folder: Path) -> None:
-        self._control = folder / "control"
+        self._control, self._limits = folder / "control", folder / "limits"
         self._log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._read: tuple[int, int] = (0, 0)
         self._given: dict[str, Any] = {}
@@ -78,6 +83,10 @@ class Points:
         self._next = 0
         self._rank = 0
         self._before = 0
+        self._limits_read: tuple[int, int] = (0, 0)
+        self._lower: dict[str, int] = {}
+        self._lowered: dict[str, int] = {}
+        self._own: dict[str, int] = {}
 
     def start(self) -> None:
         """Begin to watch the control file, in a thread of this process."""
@@ -95,6 +104,8 @@ class Points:
                 numbered = f"_{self._rank}" if self._rank else ""
                 self._say(f"is {ROLES[point]}{numbered} {threading.get_native_id()}")
         layer = self._layers.setdefault(id(args[0]), len(self._layers)) if point == "operator" else 0
+        if point == "schedule" and self._lowered != self._lower:
+            self._limit(args[0])
         doing = self.doing
         if self._before and point == "step" and doing.get("act") != "threads":
             sys.modules["torch"].set_num_threads(self._before)
@@ -114,7 +125,8 @@ class Points:
         return ordinary(*args, **named)
 
     def turn(self, now: int) -> None:
-        """Look at the control file, and begin or end what it says."""
+        """Look at the control file, and begin or end what it says; and at the limits."""
+        self._look_at_limits()
         try:
             found = os.stat(self._control)
             if (found.st_mtime_ns, found.st_ino) != self._read:
@@ -139,6 +151,29 @@ class Points:
             self._empty()
         if not self.doing and self._lines:
             self._write_down()
+
+    def _look_at_limits(self) -> None:
+        try:
+            found = os.stat(self._limits)
+            if (found.st_mtime_ns, found.st_ino) != self._limits_read:
+                self._lower = json.loads(self._limits.read_text())
+                self._limits_read = (found.st_mtime_ns, found.st_ino)
+        except (OSError, ValueError):
+            return
+
+    def _limit(self, scheduler: Any) -> None:
+        """Give ``scheduler`` the limits that are asked for, and its own back where none is. One is lowered only: what the engine
+        has made ready is of its own size.
+        """
+        wanted = self._lower
+        for name, places in LIMITS.items():
+            for place in places:
+                if hasattr(scheduler, place):
+                    own = self._own.setdefault(place, getattr(scheduler, place))
+                    setattr(scheduler, place, min(own, wanted.get(name, own)))
+                    if wanted.get(name, own) < own:
+                        self._say(f"limited {name}")
+        self._lowered = wanted
 
     def _write_down(self) -> None:
         lines, self._lines = self._lines, []

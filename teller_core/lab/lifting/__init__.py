@@ -9,6 +9,7 @@
     predict   all of it, for all lives
     figures   how far off the predictions are, by cause, and which causes are to make no claim
     telling   the same as an answer and as lines
+    limited   what another limit of the scheduler would do, for ``lab rerun``
 
 A prediction looks at the struck window and at healthy windows of other rounds; the truth is of the healthy windows of its own
 round, where the same requests were sent at about the same time.

@@ -1,4 +1,4 @@
-"""Two services that differ in one thing, over ones that are made up: who gets what in which order, and what the truth says."""
+"""A service under two limits, over one that is made up: who gets what in which order, and what the truth says."""
 
 import json
 import random
@@ -17,6 +17,9 @@ from teller_core.errors import InputError, TellerError
 from teller_core.lab import counterfactual
 from teller_core.lab.blocks import HEALTHY, Strike, Window
 from teller_core.lab.counterfactual import AFTER, BEFORE, Asked, ran, rerun
+from teller_core.lab.lifting import limited
+from teller_core.lab.lifting.limited import Foretold
+from teller_core.lab.lifting.pairs import Sums
 from teller_core.lab.load import Ask, append
 from teller_core.lab.serving import Setup
 
@@ -25,23 +28,23 @@ ASKED = Asked(Setup(), "chunk", 256, seed=5, requests=4)
 
 
 class Made:
-    """Services that answer at once; with steps of few tokens, a request takes half as long."""
+    """A service that answers at once; with steps of few tokens, a request takes half as long."""
 
     def __init__(self) -> None:
-        self.up: list[str] = []
-        self.started: list[int | None] = []
-        self.together: list[int] = []
+        self.started = 0
         self.sent: list[tuple[int | None, int, tuple[str, ...]]] = []
         self.others: list[tuple[Ask, ...]] = []
         self.dies_after: int | None = None
+        self.own = 2048
 
     @contextmanager
     def served(self, setup: Setup, start: Path, bundle: Path, progress: object) -> Generator[Any]:
         bundle.mkdir()
-        self.started.append(setup.chunk)
-        self.up.append(bundle.name)
-        yield SimpleNamespace(setup=setup, service=SimpleNamespace(folder=bundle), provides=())
-        self.up.remove(bundle.name)
+        self.started += 1
+        folder = bundle / "folder"
+        folder.mkdir()
+        service = SimpleNamespace(folder=bundle)
+        yield SimpleNamespace(setup=setup, service=service, folder=folder, provides=(), ended=lambda: False)
 
     def window(
         self,
@@ -52,16 +55,19 @@ class Made:
         chance: random.Random,
         live: Any,
     ) -> tuple[Window, list[dict[str, Any]]]:
-        self.together.append(len(self.up))
         own, others = asks
+        chunk = json.loads((live.folder / "limits").read_text()).get("chunk")
+        if chunk is not None and chunk < self.own:
+            with (live.folder / "log").open("a") as log:
+                log.write("7 limited chunk\n")
         self.others.append(tuple(others))
         names = [f"{chance.getrandbits(32):08x}" for _ in own]
-        self.sent.append((live.setup.chunk, place[0], tuple(names)))
+        self.sent.append((chunk, place[0], tuple(names)))
         if self.dies_after is not None and len(self.sent) > self.dies_after:
             raise TellerError("The lab's service", "it answers no request any more", "Read server.log in its bundle")
         rows: list[dict[str, Any]] = []
         for name, ask in zip(names, own, strict=True):
-            step = (5 if live.setup.chunk is None else 2.5) * MS * (1 + 0.05 * random.Random(name).random())
+            step = (5 if chunk is None else 2.5) * MS * (1 + 0.05 * random.Random(name).random())
             times = [round(step * (number + 1)) for number in range(ask.output)]
             rows.append({"rid": name, "start_ns": 0, "end_ns": times[-1], "tok_ns": times, "err": None})
         append(live.service.folder / "client.jsonl", rows)
@@ -82,44 +88,54 @@ def told(_: str) -> None:
     pass
 
 
-def test_both_are_there_at_once_and_get_the_same_requests_in_an_order_of_chance(services: Made, tmp_path: Path) -> None:
+def test_one_service_is_limited_and_not_in_an_order_of_chance_and_gets_other_prompts_each_time(
+    services: Made, tmp_path: Path
+) -> None:
     truth = rerun(ASKED, tmp_path / "it", told)
-    assert services.started == [None, 256, 256, None] * 2
-    assert set(services.together) == {2}
+    assert services.started == 2
     assert Counter((one.arm, one.start) for one in truth.windows) == {
-        (arm, start): 3 for arm in (BEFORE, AFTER) for start in range(4)
+        (arm, start): 6 for arm in (BEFORE, AFTER) for start in range(2)
     }
     names = [names for _, _, names in services.sent]
-    assert Counter(Counter(names).values()) == {2: 4 * 4}  # each set once to each, in every round and to warm up
-    orders = {tuple(chunk for chunk, at, _ in services.sent[at : at + 2]) for at in range(0, len(services.sent), 2)}
+    assert set(Counter(names).values()) == {1}
+    orders = {tuple(chunk for chunk, _, _ in services.sent[at : at + 2]) for at in range(0, len(services.sent), 2)}
     assert orders == {(None, 256), (256, None)}
 
 
+def test_an_engine_whose_own_limit_is_no_larger_is_refused(
+    services: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.own = 128
+    monkeypatch.setattr(counterfactual, "TOLD_S", 0.0)
+    with pytest.raises(InputError, match="own chunk is no larger"):
+        rerun(ASKED, tmp_path / "it", told)
+
+
 def test_the_truth_has_each_request_and_all_of_them(services: Made, tmp_path: Path) -> None:
-    truth = rerun(ASKED, tmp_path / "it", told, starts=2)
+    truth = rerun(ASKED, tmp_path / "it", told)
     assert truth.moved["e2e"].median == pytest.approx(0.5, rel=0.02)
     assert [each.place for each in truth.requests] == [0, 1, 2, 3]
     for each in truth.requests:
-        assert len(each.names) == 6
-        assert each.latencies["e2e"].ratio.pairs == 6
+        assert len(each.names) == 12
+        assert each.latencies["e2e"].ratio.pairs == 12
         assert each.latencies["e2e"].ratio.high < 0.55
         assert each.latencies["e2e"].saved == pytest.approx(each.latencies["e2e"].before / 2, rel=0.1)
     kept = json.loads((tmp_path / "it" / "truth.json").read_text())
     assert kept["asked"]["after"] == 256
-    assert {one["bundle"] for one in kept["windows"]} == {"bundle-1", "bundle-2", "bundle-3", "bundle-4"}
+    assert {one["bundle"] for one in kept["windows"]} == {"bundle-1", "bundle-2"}
 
 
 def test_what_ended_early_goes_on_with_the_starts_that_are_missing(services: Made, tmp_path: Path) -> None:
-    services.dies_after = 12
+    services.dies_after = 16
     with pytest.raises(TellerError, match="answers no request"):
         rerun(ASKED, tmp_path / "it", told, starts=2)
     assert {one.start for one in ran(tmp_path / "it")} == {0}
     services.dies_after = None
     truth = rerun(ASKED, tmp_path / "it", told, starts=2)
-    assert {one.bundle for one in truth.windows} == {"bundle-1", "bundle-2", "bundle-5", "bundle-6"}
-    again = len(services.started)
+    assert {one.bundle for one in truth.windows} == {"bundle-1", "bundle-3"}
+    again = services.started
     assert rerun(ASKED, tmp_path / "it", told, starts=2).requests == truth.requests
-    assert len(services.started) == again
+    assert services.started == again
     with pytest.raises(InputError, match="another one"):
         rerun(replace(ASKED, seed=6), tmp_path / "it", told)
 
@@ -141,6 +157,9 @@ def test_a_fault_may_be_there_before_and_after(services: Made, tmp_path: Path) -
     [
         ({"what": "model"}, "none of chunk, seats"),
         ({"what": "seats", "after": 8}, "seats is 8 already"),
+        ({"after": 4}, "room for 8 requests"),
+        ({"setup": Setup("transformers"), "what": "seats", "after": 4}, "has no such limit"),
+        ({"setup": Setup("transformers"), "after": 512}, "chunk is 512 already"),
         ({"strike": Strike("warm_up", "strong", {"requests": 8})}, "cannot be done in every window"),
         ({"strike": Strike("prefix_cache_miss", "strong", {"words": 400})}, "cannot be done in every window"),
         ({"setup": Setup("transformers"), "strike": Strike("grammar_compile", "strong", {})}, "cannot be done"),
@@ -151,12 +170,19 @@ def test_what_cannot_be_compared_is_refused(change: dict[str, Any], why: str) ->
         replace(ASKED, **change)
 
 
-def test_the_answer_says_it_to_a_person(services: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_answer_says_it_to_a_person(
+    services: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_before = Foretold(0, BEFORE, "e2e", Sums(4, 4e8, -1e8, 0.0, -0.9e8, 0.0, -2e8), 1e7, "")
+    silent = replace(told_before, arm=AFTER, silent="its batches are not reproduced")
+    monkeypatch.setattr(limited, "foretold", lambda truth, folder: [told_before, silent])
     words = ["lab", "rerun", str(tmp_path / "it"), "--chunk", "256", "--requests", "4", "--fault", "long_prefill"]
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "chunk 256 instead of the engine's own; vllm under long_prefill, strong, seed 0" in out
-    assert "4 starts of each service" in out
+    assert "2 starts, " in out
+    assert "before   e2e              4    100.0 ms    -25.0 ms    2.5 ms    -22.5 ms    10%       100%     100%" in out
+    assert "Nothing after the change: its batches are not reproduced." in out
     assert main([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     (line,) = [line for line in report["moved"] if line["latency"] == "e2e"]

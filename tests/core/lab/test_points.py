@@ -95,6 +95,51 @@ def test_threads_and_waits_for_a_device_are_asked_of_torch_and_threads_are_given
     assert len(waits) == 2
 
 
+class VllmScheduler:
+    max_num_scheduled_tokens, max_num_running_reqs, max_num_active_reqs = 2048, 8, 8
+
+
+class TransformersProcessor:
+    max_batch_tokens = 512
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "what", "lower"),
+    [
+        (VllmScheduler(), {"chunk": 64}, {"max_num_scheduled_tokens": 64}),
+        (VllmScheduler(), {"seats": 2}, {"max_num_running_reqs": 2, "max_num_active_reqs": 2}),
+        (TransformersProcessor(), {"chunk": 64}, {"max_batch_tokens": 64}),
+    ],
+)
+def test_a_scheduler_has_a_lower_limit_for_as_long_as_it_is_asked_for(
+    module: ModuleType, tmp_path: Path, scheduler: object, what: dict[str, int], lower: dict[str, int]
+) -> None:
+    points = module.Points(tmp_path)
+    for asked, expected in ((what, lower), ({}, {})):
+        inside.limit(tmp_path, asked)
+        points.turn(101)
+        points.call("step", lambda _: None, (scheduler,), {})
+        points.call("schedule", lambda _: None, (scheduler,), {})
+        own = type(scheduler)
+        assert all(
+            getattr(scheduler, name) == expected.get(name, getattr(own, name)) for name in vars(own) if "max" in name
+        )
+    inside.ask(tmp_path, {})
+    points.turn(102)
+    assert set(inside.told(tmp_path).limited) == set(what)
+
+
+def test_a_limit_that_is_no_lower_changes_nothing_and_is_not_told(module: ModuleType, tmp_path: Path) -> None:
+    points, scheduler = module.Points(tmp_path), VllmScheduler()
+    inside.ask(tmp_path, {})
+    inside.limit(tmp_path, {"chunk": 4096})
+    points.turn(101)
+    points.call("schedule", lambda _: None, (scheduler,), {})
+    points.turn(102)
+    assert scheduler.max_num_scheduled_tokens == 2048
+    assert not inside.told(tmp_path).limited
+
+
 def test_one_layer_is_struck_and_no_other(module: ModuleType, tmp_path: Path) -> None:
     points = module.Points(tmp_path)
     calls: list[int] = []

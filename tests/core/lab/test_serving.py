@@ -35,9 +35,7 @@ def test_a_small_cache_is_asked_for_by_its_blocks() -> None:
 def test_steps_are_as_large_as_is_asked_for() -> None:
     assert "--max-num-seqs 8" in command(Setup())
     assert "--max-num-batched-tokens" not in command(Setup())
-    assert "--max-num-seqs 32 --max-num-batched-tokens 256" in command(Setup(chunk=256, seats=32))
     assert "--cb-max-batch-tokens 512" in command(Setup("transformers"))
-    assert "--cb-max-batch-tokens 64" in command(Setup("transformers", chunk=64))
 
 
 def test_ranks_share_the_model_on_one_machine() -> None:
@@ -55,9 +53,6 @@ def test_ranks_share_the_model_on_one_machine() -> None:
         ({"engine": "transformers", "ranks": 2}, "is not served so"),
         ({"ranks": 3}, "is not served so"),
         ({"engine": "transformers", "cache": "small"}, "is not served so"),
-        ({"engine": "transformers", "seats": 4}, "is not served so"),
-        ({"chunk": 16, "seats": 32}, "16 tokens has no room for 32 requests"),
-        ({"seats": 0}, "no room for 0 requests"),
     ],
 )
 def test_what_there_is_not_is_refused(setup: dict[str, object], why: str) -> None:

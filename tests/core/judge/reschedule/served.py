@@ -63,8 +63,15 @@ class Served:
         return total
 
 
-def served(asks: Sequence[Ask], engine: Engine, extra: Callable[[int], int] = lambda now: 0) -> Served:
-    """Serve ``asks``; ``extra`` ns are added to a step that is decided on at a time (ns after ZERO)."""
+def served(
+    asks: Sequence[Ask],
+    engine: Engine,
+    extra: Callable[[int], int] = lambda now: 0,
+    limited: Callable[[int], Engine] | None = None,
+) -> Served:
+    """Serve ``asks``; ``extra`` ns are added to a step that is decided on at a time (ns after ZERO), when the engine is as
+    ``limited`` says.
+    """
     out = Served(asks, engine)
     text = [list(range(ask.prompt)) for ask in asks]
     cache = [0] * len(asks)
@@ -79,7 +86,8 @@ def served(asks: Sequence[Ask], engine: Engine, extra: Callable[[int], int] = la
         now += TURN
         while coming and ZERO + asks[coming[0]].at <= now:
             waiting = [coming.pop(0), *waiting] if engine.last_first else [*waiting, coming.pop(0)]
-        chosen, gone = _chosen(engine, text, cache, running, waiting, lost, out)
+        here = engine if limited is None else limited(now - ZERO)
+        chosen, gone = _chosen(here, text, cache, running, waiting, lost, out)
         at = len(out.decided)
         assert chosen, "somebody must be served"
         out.decided.append(now)
