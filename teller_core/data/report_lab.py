@@ -106,7 +106,9 @@ class ForetoldLine(Model):
     saved_ms: float | None = Field(description="under the other limit, as measured; negative for longer")
     noise_ms: float | None = Field(description="how far that may be off, by what rounds differ by")
     foretold_ms: float | None
-    off: float | None = Field(description="share of what was saved, or lost")
+    off: float | None = Field(
+        description="share of what was saved, or lost; null where it is little, or beside the noise"
+    )
     own_steps_off: float | None = Field(description="the same of what a request's own steps alone would say")
     scaled_off: float | None = Field(description="the same of its time, scaled as the limit is")
     silent: str | None = Field(description="why nothing is foretold")

@@ -6,6 +6,7 @@ from statistics import median
 
 from teller_core.data.report_lab import ForetoldLine, LabLiftedReport, LabRerunReport, LiftedLine, SavedLine
 from teller_core.lab.counterfactual import Rerun
+from teller_core.lab.lifting.figures import FELT, SIGMAS
 from teller_core.lab.lifting.limited import Foretold
 from teller_core.lab.savings import Lifted, Saving
 from teller_core.lab.telling import LATENCIES
@@ -82,8 +83,9 @@ def _share(value: float | None) -> str:
 
 def _foretold(one: Foretold) -> ForetoldLine:
     sums, size = one.sums, max(one.sums.size, 1) * 1e6
-    off = {way: round(abs(getattr(sums, way) / sums.truth - 1), 4) if sums.truth else None for way in WAYS}
     told = one.silent == ""
+    felt = told and abs(sums.truth) >= max(FELT * sums.before, SIGMAS * one.noise) > 0
+    off = {way: round(abs(getattr(sums, way) / sums.truth - 1), 4) if felt else None for way in WAYS}
     return ForetoldLine.model_validate(
         {
             "start": one.start,
@@ -94,9 +96,9 @@ def _foretold(one: Foretold) -> ForetoldLine:
             "saved_ms": round(sums.truth / size, 3) if told else None,
             "noise_ms": round(one.noise / size, 3) if told else None,
             "foretold_ms": round(sums.ours / size, 3) if told else None,
-            "off": off["ours"] if told else None,
-            "own_steps_off": off["own"] if told else None,
-            "scaled_off": off["scaled"] if told else None,
+            "off": off["ours"],
+            "own_steps_off": off["own"],
+            "scaled_off": off["scaled"],
             "silent": one.silent or None,
         }
     )

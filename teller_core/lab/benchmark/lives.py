@@ -61,7 +61,7 @@ KINDS: tuple[tuple[Kind, int], ...] = (
     (Kind(ranks=2, apart=True), 2),
     (Kind(), 3),
     (Kind(ranks=2, apart=True), 3),
-    (Kind(ranks=2, apart=True), 2),
+    (Kind(ranks=2, apart=True), 3),
 )
 """Kinds of service, and how many lives of each there are on each side. More come at the end: those before keep their names."""
 

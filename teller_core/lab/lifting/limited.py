@@ -27,6 +27,8 @@ from teller_core.lab.savings import rows_of
 LATENCIES = ("ttft", "e2e")
 """What a scheduler decides on."""
 NONE_SERVED = "no step is known to have served their requests"
+LARGER = "its steps would compute more of a prompt than any that it was learned from"
+"""A token of a prompt costs less in a larger step: what small ones teach says too little of what is saved."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,18 @@ def _of_start(asked: Asked, windows: Sequence[Ran], bundle: Path) -> Iterator[Fo
         sums: list[Mapping[str, Sums]] = []
         why = next(iter(made.why.values()), NONE_SERVED)
         for engine, setting in made.settings.items():
-            why = made.why[engine]
             change = _Change(asked, other, setting, _limits(setting.limits, asked, other))
+            why = made.why[engine] or _unseen(change)
             sums = [_window(change, mine[turn], theirs[turn], known, rows) for turn in mine] if not why else []
         for name in LATENCIES:
             rounds = [each[name] for each in sums if name in each]
             whole, _ = summed(rounds)
             yield Foretold(windows[0].start, arm, name, whole, _noise(rounds), why or ("" if rounds else NONE_SERVED))
+
+
+def _unseen(change: _Change) -> str:
+    """Why nothing is foretold of a larger limit: prompts were cut by the smaller one. Empty where they were not."""
+    return LARGER if change.asked.what == "chunk" and change.other == BEFORE and change.setting.limits.tokens else ""
 
 
 def _noise(rounds: Sequence[Sums]) -> float:
