@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.context.dependencies import dependencies
-from teller_core.data.capture import GRAPH_CAPTURE, Capture, Pauses, Rank, processes
+from teller_core.data.capture import GRAPH_CAPTURE, Capture, Pauses, Rank, names_of, processes
 from teller_core.data.graph import Graph, Kind, edges, joined, with_edges
 from teller_core.data.linked import Calls, Linked, Met, StepSpans, Stops
 from teller_core.data.replays import captured_rows
@@ -177,11 +177,11 @@ def _meetings(row: Int64, sequence: Int64, rank: Int64, met: Met | None) -> Call
 def _stops(parts: Sequence[StepSpans], pauses: Pauses | None, ranks: Sequence[Rank]) -> Stops:
     found: list[tuple[int, int, int, int]] = []
     kinds = [] if pauses is None else [k for k, kind in enumerate(pauses.kind) if kind in STOPS]
+    names = names_of(ranks) if kinds else []
     for at, part in enumerate(parts):
         if pauses is None or not kinds or not len(part.tree) or part.rank >= len(ranks):
             continue
-        process = f"{ranks[part.rank].host}/{ranks[part.rank].pid}"
-        own = np.array([k for k in kinds if pauses.process[k] == process], dtype=np.int64)
+        own = np.array([k for k in kinds if pauses.process[k] in names[part.rank]], dtype=np.int64)
         low = int(part.tree.trace.start.min()) + part.shift
         start = pauses.start[own] + part.shift
         end = start + pauses.dur[own]

@@ -47,6 +47,27 @@ def processes(ranks: Sequence[Rank]) -> Int32:
     return np.array(found, np.int32)
 
 
+def process_name(host: str, pid: int, rank: int | None) -> str:
+    """How the text columns of a capture call a process: by its pid; where nobody knows that, by its rank, if it has one."""
+    return f"{host}/{pid}" if pid > 0 or rank is None or rank < 0 else f"{host}/rank-{rank}"
+
+
+def names_of(ranks: Sequence[Rank]) -> list[tuple[str, ...]]:
+    """What the text columns call the process of each of ``ranks``. A name without pid and rank is that of the only rank of its
+    host that has no pid, and of none where there are several: whose it is, nobody knows.
+    """
+    bare: dict[str, set[int]] = {}
+    for at, rank in enumerate(ranks):
+        if rank.pid <= 0:
+            bare.setdefault(rank.host, set()).add(rank.rank if rank.rank >= 0 else -1 - at)
+    found: list[tuple[str, ...]] = []
+    for rank in ranks:
+        named, alone = rank.pid > 0 or rank.rank >= 0, rank.pid <= 0 and len(bare[rank.host]) == 1
+        own = [process_name(rank.host, rank.pid, rank.rank)] if named else []
+        found.append((*own, process_name(rank.host, rank.pid, None)) if alone else tuple(own))
+    return found
+
+
 class Joined(NamedTuple):
     """How much of what one recording says was found again in another one of the same process.
 
@@ -87,7 +108,7 @@ class Pauses:
     dur: Int64
     thread: Int64
     process: Text
-    """``host/pid``."""
+    """See :func:`process_name`."""
     role: Text
     kind: Text
 
@@ -111,7 +132,7 @@ class Samples:
     stop: Int64
     name: Text
     process: Text
-    """``host/pid``, empty for the whole machine."""
+    """See :func:`process_name`; empty for the whole machine."""
     role: Text
     delta: Int64
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from teller_core.data.assessment import Assessment
-from teller_core.data.capture import STEP_THREAD, Capture
+from teller_core.data.capture import STEP_THREAD, Capture, process_name
 from teller_core.data.linked import Linked
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64
 from teller_core.data.trace import Layer
@@ -318,7 +318,9 @@ def _path(capture: Capture) -> frozenset[str]:
     """The processes that scheduled or executed steps; ranks where nobody says; every process where nothing tells them apart."""
     roles = _roles(capture)
     working = frozenset(process for process, role in roles.items() if role in ("engine", "worker"))
-    ranks = frozenset(f"{rank.host}/{rank.pid}" for rank in capture.ranks if rank.role != "frontend")
+    on_path = [rank for rank in capture.ranks if rank.role != "frontend"]
+    # A name without pid and rank is of one of the ranks without a pid: of the path, whichever it is.
+    ranks = frozenset(process_name(rank.host, rank.pid, number) for rank in on_path for number in (rank.rank, None))
     return working or ranks or frozenset(roles)
 
 

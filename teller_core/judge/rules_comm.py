@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.capture import names_of
 from teller_core.data.plain_names import NAME_LENGTH
 from teller_core.data.report import EvidenceItem
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
@@ -124,10 +125,11 @@ def kept(case: Case) -> dict[int, tuple[Int64, Int64]]:
 def _kept_ranks(case: Case) -> dict[int, tuple[Int64, Int64]]:
     threads = {thread.process: thread for thread in step_threads(case).run}
     found: dict[int, tuple[Int64, Int64]] = {}
-    low, high = case.begin, np.maximum(case.begin, case.stop)
+    low, high, names = case.begin, np.maximum(case.begin, case.stop), names_of(case.capture.ranks)
     for at, rank in enumerate(case.capture.ranks):
         # Several traces of one process are several ranks of the capture: the first stands for it, else it were its own company.
-        thread = threads.pop(f"{rank.host}/{rank.pid}", None) if rank.role == "worker" else None
+        name = next((name for name in names[at] if name in threads), "")
+        thread = threads.pop(name, None) if rank.role == "worker" else None
         if thread is not None:
             waited = np.rint(waits(thread, low, high)).astype(np.int64)
             found[at] = np.minimum(waited, high - low), overlaps(_late(case, thread.process), low, high)

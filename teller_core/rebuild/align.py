@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from teller_core.data.capture import process_name
 from teller_core.data.log_lines import LogLines
 from teller_core.data.records import Recording, known
 from teller_core.data.steps import Lines, Steps
@@ -85,7 +86,7 @@ def _table(lines: LogLines, before: Int64, step: Int64, request: Int64) -> Lines
     time = np.array(lines.time, dtype=np.int64)
     order = np.argsort(np.where(time == UNKNOWN, np.iinfo(np.int64).max, time), kind="stable")
     at: list[int] = order.tolist()
-    names = {process: f"{process.host}/{process.pid}" for process in lines.processes()}
+    names = {process: process_name(process.host, process.pid, process.rank) for process in lines.processes()}
     kinds = [lines.kind(i) for i in at]
     return Lines(
         time=time[order],

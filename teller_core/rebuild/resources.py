@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from teller_core.data.capture import STEP_THREAD, Pauses, Samples
+from teller_core.data.capture import STEP_THREAD, Pauses, Samples, process_name
 from teller_core.data.records import Process, Recording
 from teller_core.data.steps import StepWork
 from teller_core.rebuild.served import PER_REQUEST
@@ -100,4 +100,4 @@ def tier(recording: Recording, work: StepWork, steps: int) -> int:
 
 
 def _name(process: Process | None) -> str:
-    return f"{process.host}/{process.pid}" if process else ""
+    return process_name(process.host, process.pid, process.rank) if process else ""

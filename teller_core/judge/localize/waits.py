@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from teller_core.data.assessment import Candidates
+from teller_core.data.capture import names_of
 from teller_core.data.table import UNKNOWN, Int64
 from teller_core.data.trace import Layer
 from teller_core.judge.expectations import OBSERVER
@@ -36,9 +37,8 @@ def without_waits(scene: Scene, found: Candidates) -> Candidates:
 
 def _stopped(scene: Scene) -> Spans:
     """When the recorder held this rank's process up."""
-    pauses, rank = scene.capture.pauses, scene.capture.ranks[scene.spans.rank]
-    mine = f"{rank.host}/{rank.pid}"
-    held = [kind in OBSERVER and process == mine for kind, process in zip(pauses.kind, pauses.process, strict=True)]
+    pauses, mine = scene.capture.pauses, names_of(scene.capture.ranks)[scene.spans.rank]
+    held = [kind in OBSERVER and process in mine for kind, process in zip(pauses.kind, pauses.process, strict=True)]
     which = np.array(held, dtype=np.bool_)
     return union(pauses.start[which], pauses.start[which] + pauses.dur[which])
 

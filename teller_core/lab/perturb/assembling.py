@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from teller_core.data.capture import Balance, Capture, Pauses, Rank, Samples
+from teller_core.data.capture import Balance, Capture, Pauses, Rank, Samples, process_name
 from teller_core.data.readings import no_buckets, no_readings
 from teller_core.data.steps import Lines, Mapping, Participation, Requests, Role, Steps, StepWork, TokenTimes
 from teller_core.data.table import UNKNOWN, Int32, Int64
@@ -234,7 +234,7 @@ def _pauses(capture: Capture, given: Laid) -> Pauses:
     for run, later in zip(given.runs, given.offset.tolist(), strict=True):
         for part, begin, ns in run.stops:
             rank = capture.ranks[run.parts[part].rank]
-            rows.append((begin + later, ns, f"{rank.host}/{rank.pid}", rank.role))
+            rows.append((begin + later, ns, process_name(rank.host, rank.pid, rank.rank), rank.role))
     rows.sort()
     start, dur = (np.array([row[k] for row in rows], dtype=np.int64) for k in range(2))
     return Pauses(

@@ -7,7 +7,7 @@ import pytest
 
 from teller_core.context.dependencies import dependencies
 from teller_core.context.linking import capture_linked, clear, linked, step_linked
-from teller_core.data.capture import Collectives, Meetings, Pauses, Rank
+from teller_core.data.capture import Collectives, Meetings, Pauses, Rank, process_name
 from teller_core.data.graph import Graph, Kind
 from teller_core.data.linked import Met, StepSpans
 from teller_core.data.table import UNKNOWN
@@ -126,6 +126,17 @@ def test_pauses_of_a_process_stop_its_parts_alone() -> None:
     found = linked(parts, None, pauses, ranks).stops
     assert (found.at.tolist(), found.part.tolist()) == ([0, 1], [0, 1])
     assert (found.start.tolist(), found.end.tolist()) == ([205 * US, 300 * US], [255 * US, 350 * US])
+
+
+def test_pauses_of_a_rank_whose_pid_nobody_knows_stop_no_other_rank() -> None:
+    parts = [StepSpans(at, 0, talking(100)) for at in range(3)]
+    ranks = [Rank(at, "a", 0, "worker", None, -1) for at in range(2)] + [Rank(0, "b", 0, "worker", None, -1)]
+    who = [process_name("a", 0, 1), process_name("a", 0, None), process_name("b", 0, None), process_name("b", 0, 0)]
+    pauses = Pauses(
+        np.arange(200, 204) * US, np.full(4, 50 * US), np.zeros(4, np.int64), who, ["worker"] * 4, ["gc"] * 4
+    )
+    found = linked(parts, None, pauses, ranks).stops
+    assert (found.at.tolist(), found.part.tolist()) == ([0, 2, 3], [1, 2, 2])
 
 
 def test_of_two_recordings_of_one_process_the_one_with_more_rows_is_taken() -> None:
