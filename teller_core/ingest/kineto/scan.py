@@ -3,7 +3,7 @@
 One record at a time is read into ``fields``; a complete event then becomes a row. A record that ends behind the buffer, or
 finds a table full, changes nothing but tables of strings, so it is read again once there is more.
 """
-# ruff: noqa: PLR0917, C901, PLR0912, PLR0915 - compiled: numba takes arguments by position,
+# ruff: noqa: PLR0917, C901, PLR0912 - compiled: numba takes arguments by position,
 # makes no sets, and inlines what is in one function. A loop over bytes is one decision a byte.
 
 import numpy as np
@@ -65,6 +65,21 @@ def _problem(fields: Int64) -> int:
     if fields[TS] > MAX_INT64 - fields[DUR]:  # a sum that overflows may be anything: LLVM counts on none
         return BIG_TIME
     return BIG_LINK if fields[LINK_CODE] == TOO_BIG else -1
+
+
+@inlined
+def _is_row(fields: Int64, kinds: Int64, problems: Int64) -> bool:
+    """Whether a record is a complete event without fault; any other one is counted."""
+    if fields[PH] != 88:
+        if fields[PH]:
+            kinds[fields[PH]] += 1
+        else:
+            problems[NO_PH] += 1
+        return False
+    wrong = _problem(fields)
+    if wrong >= 0:
+        problems[wrong] += 1
+    return wrong < 0
 
 
 @inlined
@@ -145,24 +160,15 @@ def scan(
             if at < 0:
                 stopped = MORE if at == SHORT else ROOM if at == NO_ROOM else at
                 break
-            if fields[PH] != 88:
-                if fields[PH]:
-                    kinds[fields[PH]] += 1
-                else:
-                    problems[NO_PH] += 1
-            else:
-                wrong = _problem(fields)
-                if wrong >= 0:
-                    problems[wrong] += 1
-                else:
-                    on = _lane(fields, lane_slots, lane_keys, lanes_used)
-                    if on < 0:
-                        stopped = ROOM
-                        break
-                    start[row], dur[row] = fields[TS], fields[DUR]
-                    name[row], lane[row], arg[row] = fields[NAME], on, fields[ARG]
-                    link[row] = fields[LINK] if fields[LINK] > 0 else -1
-                    row += 1
+            if _is_row(fields, kinds, problems):
+                on = _lane(fields, lane_slots, lane_keys, lanes_used)
+                if on < 0:
+                    stopped = ROOM
+                    break
+                start[row], dur[row] = fields[TS], fields[DUR]
+                name[row], lane[row], arg[row] = fields[NAME], on, fields[ARG]
+                link[row] = fields[LINK] if fields[LINK] > 0 else -1
+                row += 1
         expected = COMMA
         count += 1
     state[0], state[1], state[2] = expected, count, row
