@@ -77,8 +77,10 @@ def learn(
     def check(rows: Sequence[LearnedRow]) -> None:
         for (service, _), each in zip(groups, called, strict=True):
             _check_free(rows, service, each, said=name is not None)
+            _check_same(before, rows, each)
 
-    check(store.learned_rows())  # at once; and again when it is kept, as others learn meanwhile
+    before = store.learned_rows()
+    check(before)  # at once; and again when it is kept, as others learn meanwhile
     made = [
         _learned(store, mine, service, each, at, progress=progress)
         for (service, mine), each in zip(groups, called, strict=True)
@@ -169,6 +171,19 @@ def _check_free(rows: Sequence[LearnedRow], service: Mapping[str, str], called: 
             f"the baseline {called}",
             "there is one, and whether it is of this service was not recorded: no model is named",
             f"Say that it is, with --as {called}, or choose another name",
+        )
+
+
+def _check_same(before: Sequence[LearnedRow], rows: Sequence[LearnedRow], called: str) -> None:
+    """Raise InputError where the baseline of that name is no longer the one that was there ``before``: somebody else learned it
+    meanwhile, from captures that this one may lack.
+    """
+    now = next((row for row in rows if row.name == called), None)
+    if now is not None and now not in before:
+        raise InputError(
+            f"the baseline {called}",
+            f"somebody else learned it meanwhile, and theirs stands: that of {now.learned_at}",
+            "Look at it with --list; to put yours in its place, learn again",
         )
 
 

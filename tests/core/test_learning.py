@@ -281,23 +281,44 @@ def test_two_that_learn_at_once_are_both_heard(store: Store) -> None:
     }
 
 
+def while_it_learns(monkeypatch: pytest.MonkeyPatch, path: Path, capture: str) -> None:
+    """Whoever learns next finds, when it is done, that somebody has learned ``monday`` from ``capture`` meanwhile."""
+    made = learning.learned_from
+
+    def beside(*given: Any) -> Learned:
+        monkeypatch.setattr(learning, "learned_from", made)
+        with Store.open(path) as other:
+            learn(other, [capture], name="monday")
+        return made(*given)
+
+    monkeypatch.setattr(learning, "learned_from", beside)
+
+
 def test_of_two_services_that_learn_one_name_at_once_the_second_is_refused(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for identity, dtype in (("0a", "float32"), ("0b", "float16")):
         keep(store, identity, recorded(dtype=dtype))
-    made = learning.learned_from
-
-    def beside(*given: Any) -> Learned:
-        monkeypatch.setattr(learning, "learned_from", made)
-        with Store.open(store.path) as other:
-            learn(other, ["0a"], name="monday")
-        return made(*given)
-
-    monkeypatch.setattr(learning, "learned_from", beside)
+    while_it_learns(monkeypatch, store.path, "0a")
     with pytest.raises(InputError, match="another service, whose number format is not the same"):
         learn(store, ["0b"], name="monday")
     assert only(store).service["dtype"] == "float32"
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_of_two_that_learn_one_service_at_once_the_first_stands_and_the_second_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    for identity, asks in (("0a", ASKS), ("0b", ASKS[10:])):
+        keep(store, identity, recorded(asks=asks))
+    if known:
+        learn(store, ["0b"], name="monday")
+    while_it_learns(monkeypatch, store.path, "0a")
+    with pytest.raises(InputError, match="the baseline monday: somebody else learned it meanwhile, and theirs stands"):
+        learn(store, ["0b"], name="monday")
+    assert only(store).captures == ["0a" * 6]
+    learn(store, ["0b"], name="monday")
+    assert only(store).captures == ["0b" * 6]
 
 
 def test_services_whose_long_names_get_numbers_are_forgotten_by_name(store: Store) -> None:
