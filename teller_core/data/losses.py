@@ -153,6 +153,9 @@ LOSSES: Mapping[str, Loss] = {
     "ambiguous_request_ids": Loss("requests whose ids fit several others, so none", REQUESTS),
     "clock_jump": Loss("jumps of the clock while ranges were recorded", CLOCKS),
     "clocks_contradict_collectives": Loss("collectives that the clocks of the ranks contradict", CLOCKS),
+    "collectives_contradict_others": Loss(
+        "collectives that others before and after them contradict: no wait is told of them", CLOCKS
+    ),
     "collectives_in_doubtful_order": Loss("collectives whose order fits several others, so none", CLOCKS),
     "collectives_of_unknown_rank": Loss("collectives of a process whose rank nobody tells", CLOCKS),
     "collectives_that_cannot_have_met": Loss("collectives that by the clocks cannot be the same", CLOCKS),

@@ -22,7 +22,7 @@ from teller_core.rebuild.align import align_lines
 from teller_core.rebuild.annotations import Annotated, annotated
 from teller_core.rebuild.balance import balance
 from teller_core.rebuild.called import all_calls
-from teller_core.rebuild.clocks import bound_clocks, together
+from teller_core.rebuild.clocks import bound_clocks
 from teller_core.rebuild.collective_keys import keyed, meetings
 from teller_core.rebuild.collectives import collective_tables
 from teller_core.rebuild.disagreements import disagreements, stalled
@@ -41,6 +41,7 @@ from teller_core.rebuild.rings import rings
 from teller_core.rebuild.slower import count_slower
 from teller_core.rebuild.step_table import Members, participation, untimed_steps, with_members, with_work
 from teller_core.rebuild.steps import join_steps
+from teller_core.rebuild.together import together
 from teller_core.rebuild.work import step_work
 from teller_core.rebuild.zones import on_unix_clock
 

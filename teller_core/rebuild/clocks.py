@@ -8,7 +8,7 @@ of the meetings. The bounds say nothing of times far outside it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,8 +16,10 @@ import numpy as np
 
 from teller_core.data.capture import Rank
 from teller_core.data.table import UNKNOWN, Int64
-from teller_core.rebuild.collective_calls import Call, Key
+from teller_core.rebuild.collective_calls import Key
+from teller_core.rebuild.contradictions import without_contradicted
 from teller_core.rebuild.engines import Place
+from teller_core.rebuild.together import Together
 
 UNBOUNDED = 1 << 61
 """Further apart than a clock of 1970 and one of the last boot; three of them still fit into int64."""
@@ -29,44 +31,18 @@ BLOCK = 1 << 20
 """Numbers of an intermediate array."""
 
 
-class Together(NamedTuple):
-    """Collectives of the same ranks: ``rank`` positions; ``start``, ``dur`` int64 ns (collectives, ranks), by their clocks."""
-
-    rank: tuple[int, ...]
-    keys: Sequence[Key]
-    synchronous: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
-    start: Int64
-    dur: Int64
-
-
 class Clocks(NamedTuple):
     """``of`` int64: the process of each rank. ``upper`` int64 (processes, processes): ``upper[a, b]`` ns bounds what must be
-    added to the clock of ``b`` beyond what is added to that of ``a``, UNBOUNDED where nothing does."""
+    added to the clock of ``b`` beyond what is added to that of ``a``, UNBOUNDED where nothing does. ``left_out``: meetings that
+    the others contradict: by their times nobody waited and nobody was late."""
 
     of: Int64
     upper: Int64
+    left_out: frozenset[Key] = frozenset()
 
     def bound(self, a: int, b: int) -> int:
         """ns: the most by which the shift of rank ``b`` may exceed that of rank ``a``."""
         return int(self.upper[self.of[a], self.of[b]])
-
-
-def together(met: Mapping[Key, Sequence[Call]]) -> list[Together]:
-    """The meetings, by who met."""
-    groups: defaultdict[tuple[int, ...], list[tuple[Key, list[Call]]]] = defaultdict(list)
-    for key, calls in met.items():
-        ordered = sorted(calls, key=lambda call: call.rank)
-        groups[tuple(call.rank for call in ordered)].append((key, ordered))
-    return [
-        Together(
-            rank,
-            [key for key, _ in of],
-            np.array([all(call.kind.synchronous for call in calls) for _, calls in of], dtype=np.bool_),
-            np.array([[call.start for call in calls] for _, calls in of], dtype=np.int64),
-            np.array([[call.dur for call in calls] for _, calls in of], dtype=np.int64),
-        )
-        for rank, of in groups.items()
-    ]
 
 
 def bound_clocks(
@@ -75,7 +51,8 @@ def bound_clocks(
     """Ranks with the shift to the clock of the first process and a bound of its error, as far as anything tells; and the bounds.
 
     ``apart`` int64 (ranks, ranks): how much the clocks of two may differ, UNKNOWN for unbounded. Where what is bound to a clock
-    allows that it needs no shift, it gets none. Problems: ``clocks_contradict_collectives``.
+    allows that it needs no shift, it gets none. Problems: ``collectives_contradict_others`` (see :mod:`contradictions`),
+    ``clocks_contradict_collectives``.
     """
     order = sorted(dict.fromkeys(places), key=lambda where: _is_local(ranks[places.index(where)]))
     of = np.array([order.index(where) for where in places], dtype=np.int64)
@@ -85,7 +62,12 @@ def bound_clocks(
     same = apart[np.ix_(first, first)]
     drift = _window(met, of) * DRIFT_PPM // 10**6
     grain = _grains(met, of, len(order))
-    upper, wrong = _closed(_constraints(met, of, same, grain, drift))
+    direct, left_out = _constraints(met, of, same, grain, drift), frozenset[Key]()
+    if (direct + direct.T < 0).any():
+        met, left_out = without_contradicted(met, of, same=same, grain=grain, drift=drift, direct=direct)
+        problems["collectives_contradict_others"] += len(left_out)
+        direct = _constraints(met, of, same, grain, drift)
+    upper, wrong = _closed(direct)
     problems["clocks_contradict_collectives"] += len(wrong)
     shift = _shifts(upper)
     told: list[Rank] = []
@@ -93,7 +75,7 @@ def bound_clocks(
         error = max(int(upper[0, p]) - int(shift[p]), int(shift[p]) + int(upper[p, 0]))
         bounded = p not in wrong and max(int(upper[0, p]), int(upper[p, 0])) < UNBOUNDED
         told.append(replace(rank, shift=int(shift[p]) if bounded else 0, clock_error=error if bounded else UNKNOWN))
-    return told, Clocks(of, np.minimum(upper + grain[None, :], UNBOUNDED))
+    return told, Clocks(of, np.minimum(upper + grain[None, :], UNBOUNDED), left_out)
 
 
 def _is_local(rank: Rank) -> bool:

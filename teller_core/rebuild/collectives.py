@@ -11,9 +11,10 @@ import numpy as np
 
 from teller_core.data.capture import Collectives, Meetings, Rank
 from teller_core.data.table import UNKNOWN, Int64
-from teller_core.rebuild.clocks import Clocks, Together
+from teller_core.rebuild.clocks import Clocks
 from teller_core.rebuild.collective_calls import Call, Key
 from teller_core.rebuild.kept import Kept
+from teller_core.rebuild.together import Together
 
 
 class Waits(NamedTuple):
@@ -40,7 +41,7 @@ def waits(group: Together, ranks: Sequence[Rank], clocks: Clocks) -> Waits:
     row = np.arange(count, dtype=np.int64)
     last, before = order[:, -1], order[:, -2]
     arrived = arrival[row, last]
-    whole = np.array([0 < key.size == width for key in group.keys], dtype=np.bool_)
+    whole = np.array([0 < key.size == width and key not in clocks.left_out for key in group.keys], dtype=np.bool_)
     whole &= group.synchronous & all(ranks[i].clock_error != UNKNOWN for i in group.rank)
     # start[j] - start[i] beyond what the shifts of the two may hide: j surely came later than i where it is positive.
     lead = np.full((count, width), np.iinfo(np.int64).min)

@@ -2,18 +2,21 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.data.capture import Rank
+from teller_core.data.capture import Collectives, Rank
 from teller_core.data.table import UNKNOWN
-from teller_core.rebuild.clocks import DRIFT_PPM, bound_clocks, together
+from teller_core.rebuild.clocks import DRIFT_PPM, bound_clocks
 from teller_core.rebuild.collective_calls import Call, Key
 from teller_core.rebuild.collective_kinds import Kind
 from teller_core.rebuild.collectives import collective_tables
 from teller_core.rebuild.engines import Place
+from teller_core.rebuild.together import together
 
 ALL_REDUCE, BROADCAST = Kind("all_reduce", True), Kind("broadcast", False)
 BEGIN = 1_800_000_000 * 10**9
@@ -157,3 +160,70 @@ def test_a_broadcast_bounds_nothing() -> None:
     apart = np.where(np.eye(2, dtype=np.bool_), 0, UNKNOWN).astype(np.int64)
     told, _ = bound_clocks(ranks, [Place(r.host, r.pid) for r in ranks], apart, together({key: calls}), Counter())
     assert told[1].clock_error == UNKNOWN
+
+
+def shared_clock(changed: Callable[[World], None], meetings: int = 300) -> tuple[list[Rank], Counter[str], Collectives]:
+    """What is told of two ranks of one machine that met, of whose meetings ``changed`` makes others."""
+    world = World(5, 2, 1)
+    world.run(meetings)
+    changed(world)
+    problems: Counter[str] = Counter()
+    bare, met = world.ranks(), together(world.met)
+    told, clocks = bound_clocks(bare, [Place(r.host, r.pid) for r in bare], world.apart(), met, problems)
+    table, _ = collective_tables([call for of in world.met.values() for call in of], met, told, clocks)
+    return told, problems, table
+
+
+def moved(world: World, k: int, ns: int) -> None:
+    """The second rank's call of meeting ``k`` is another one, so much later."""
+    key = Key("group", k, 0, 2, "sequence")
+    one, other = world.met[key]
+    world.met[key] = [one, other._replace(start=other.start + ns)]
+
+
+@pytest.mark.parametrize("ns", [20 * 10**6, -20 * 10**6, 3_600 * 10**9])
+def test_one_meeting_that_all_others_contradict_takes_no_clock_and_names_nobody(ns: int) -> None:
+    told, problems, table = shared_clock(lambda world: moved(world, 150, ns))
+    assert [rank.clock_error for rank in told] == [0, 0]
+    assert problems == Counter(collectives_contradict_others=1, clocks_contradict_collectives=0)
+    doubted = table.sequence == 150
+    assert doubted.sum() == 2
+    assert set(table.wait[doubted].tolist()) == {UNKNOWN} and set(table.late[doubted].tolist()) == {-1}
+    assert set(table.late[~doubted].tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("what", "meetings"),
+    [
+        ("a clock that is set in the middle", 300),
+        ("the last meeting", 300),
+        ("one of few meetings", 60),
+        ("four of three hundred", 300),
+    ],
+)
+def test_a_clock_that_may_have_been_set_is_not_believed(what: str, meetings: int) -> None:
+    which = {
+        "a clock that is set in the middle": range(150, 300),
+        "the last meeting": [299],
+        "one of few meetings": [30],
+        "four of three hundred": [60, 120, 180, 240],
+    }[what]
+
+    def changed(world: World) -> None:
+        for k in which:
+            moved(world, k, 20 * 10**6)
+
+    told, problems, table = shared_clock(changed, meetings)
+    assert UNKNOWN in [rank.clock_error for rank in told]
+    assert problems["clocks_contradict_collectives"] == 1
+    assert set(table.late.tolist()) == {-1}
+
+
+def test_of_two_machines_as_well_one_meeting_that_all_others_contradict_is_left_out() -> None:
+    world = World(7, 2, 2)
+    world.host, world.off, world.rate = [0, 1], [0, 10**6], [0.0, 0.0]
+    world.run(300)
+    moved(world, 150, 10**9)
+    told, problems, _ = built(world)
+    assert problems["collectives_contradict_others"] == 1 and told[1].clock_error != UNKNOWN
+    assert abs(told[1].shift + 10**6) <= told[1].clock_error
