@@ -5,6 +5,7 @@ somebody called the capture or its files.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from teller_core.data.report import Metric
 from teller_core.data.sheet_parts import PARTS, Facts, Pieces, Said, Suspects, Together, joined_rows, no_rows
 from teller_core.data.sheets import CLUE, AnyPart, Kind, Sheets, View, cause_ids, no_sheets, place_of, with_rows
 from teller_core.data.table import UNKNOWN, Float32, Int64, rows
+from teller_core.errors import StoreError
 from teller_core.judge.clues import clues_of
 from teller_core.judge.evidence import SAMPLED
 from teller_core.judge.learned import held_against
@@ -78,15 +80,24 @@ def stored_case(store: Store, capture: str) -> Case:
 
 def held(store: Store, capture: Capture, learned: Learned | None) -> Assessment:
     """The numbers of a capture of ``store`` held against what was ``learned``, or, for None, against itself alone. Spans are read
-    where its operators were held against something else, and are not too many.
+    where its operators were held against something else, and are not too many; what they say is kept in the store.
     """
     numbers = store.assessment(capture.id)
     if learned is None and not numbers.reference:
         return numbers
-    whole, spans = capture, sum(rank.spans for rank in store.report(capture.id).ranks)
-    if numbers.reference != ("" if learned is None else learned.called) and 0 < spans <= MOST_HELD:
-        whole = with_profiles(store, capture)
-    return held_against(whole, numbers, learned)
+    called = "" if learned is None else learned.called
+    spans = sum(rank.spans for rank in store.report(capture.id).ranks)
+    if numbers.reference == called or not 0 < spans <= MOST_HELD:
+        return held_against(capture, numbers, learned)
+    if (known := store.held(capture.id, called)) is not None:
+        numbers = replace(numbers, baselines=known[0], candidates=known[1], reference=called)
+        return held_against(capture, numbers, learned)
+    made = held_against(with_profiles(store, capture), numbers, learned)
+    if not made.left_out:
+        # A store that is being written to, or cannot be: the numbers are as good, and are made again when somebody asks again.
+        with suppress(StoreError), Store.open(store.path) as writable:
+            writable.keep_held(capture.id, made)
+    return made
 
 
 def with_profiles(store: Store, capture: Capture) -> Capture:

@@ -17,7 +17,7 @@ from teller_core.data.report import CaptureReport, Finding, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN
 from teller_core.store.chunks import LEVEL, damaged, unpacked
-from teller_core.store.columns import read_long, write_long
+from teller_core.store.columns import about_long, drop_long, read_long, write_long
 from teller_core.store.spans import write_tree
 from teller_core.store.tables import bound, read_rows, text, write_rows
 
@@ -131,6 +131,21 @@ def read_assessment(con: sqlite3.Connection, key: int) -> Assessment:
         requests=read_rows(con, key, RequestExpectations),
         reference=text(reference),
     )
+
+
+def read_held(con: sqlite3.Connection, key: int, reference: str) -> tuple[Baselines, Candidates] | None:
+    """What is usual for its operators, and suspicious, held against ``reference``; None where that is not kept."""
+    about = about_long(con, key, Candidates)
+    if about is None or about.get("reference") != reference:
+        return None
+    return read_long(con, key, Baselines), read_long(con, key, Candidates)
+
+
+def write_held(con: sqlite3.Connection, key: int, assessment: Assessment) -> None:
+    """Keep what :func:`read_held` finds, in place of what was held against something else."""
+    for table in (assessment.baselines, assessment.candidates):
+        drop_long(con, key, type(table))
+        write_long(con, key, table, LEVEL, {"reference": assessment.reference})
 
 
 def spool_answers(con: sqlite3.Connection, answers: Iterable[WhyReport]) -> None:

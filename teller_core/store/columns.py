@@ -10,11 +10,13 @@ import json
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import zstandard
 
+from teller_core.data.assessment import Baselines, Candidates
 from teller_core.data.capture import Samples
 from teller_core.data.steps import Participation, TokenTimes
 from teller_core.data.table import columns, rows
@@ -33,8 +35,11 @@ LONG: "dict[type[DataclassInstance], str]" = {
     Participation: "participation",
     TokenTimes: "tokens",
     Samples: "samples",
+    Baselines: "held_baselines",
+    Candidates: "held_candidates",
 }
-"""The kind of column set that holds a long table."""
+"""The kind of column set that holds a long table. Those of an assessment are here what they are held against something else than
+at import: as rows they are what they were then."""
 RISING = frozenset({"start", "stop", "step", "time", "offset", "link"})
 """Columns whose values lie near the one before: kept as differences."""
 
@@ -121,8 +126,14 @@ def read_strings(con: sqlite3.Connection, key: int, name: str, wanted: Sequence[
     return found
 
 
-def write_long(con: sqlite3.Connection, capture: int, table: "DataclassInstance", level: int) -> None:
-    """Insert a long table, its text columns as numbers of distinct texts."""
+def write_long(
+    con: sqlite3.Connection,
+    capture: int,
+    table: "DataclassInstance",
+    level: int,
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Insert a long table, its text columns as numbers of distinct texts. ``about``: what is to be found beside it."""
     values: dict[str, Array] = {}
     strings: dict[str, Sequence[str]] = {}
     named: dict[str, Any] = columns(table)
@@ -135,8 +146,8 @@ def write_long(con: sqlite3.Connection, capture: int, table: "DataclassInstance"
         else:
             values[name] = column
     lengths = {name: len(column) for name, column in values.items()}
-    about = {} if set(lengths.values()) <= {rows(table)} else {"lengths": lengths}
-    write_set(con, capture, LONG[type(table)], values=values, strings=strings, about=about, level=level)
+    told = dict(about) if set(lengths.values()) <= {rows(table)} else {**about, "lengths": lengths}
+    write_set(con, capture, LONG[type(table)], values=values, strings=strings, about=told, level=level)
 
 
 def read_long(
@@ -157,6 +168,20 @@ def read_long(
         else:
             read[name] = column
     return table(**read)
+
+
+def about_long(con: sqlite3.Connection, capture: int, table: type[Table]) -> Mapping[str, Any] | None:
+    """What stands beside a long table, None where there is none of it."""
+    stored = find_set(con, capture, LONG[table])
+    return None if stored is None else stored.about
+
+
+def drop_long(con: sqlite3.Connection, capture: int, table: type[Table]) -> None:
+    """Remove a long table, if it is there."""
+    stored = find_set(con, capture, LONG[table])
+    if stored is not None:
+        con.execute("DELETE FROM chunks WHERE columns = ?", (stored.key,))
+        con.execute("DELETE FROM column_sets WHERE key = ?", (stored.key,))
 
 
 def rows_of_steps(con: sqlite3.Connection, capture: int, low: int, high: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from teller_core.data.assessment import Assessment
+from teller_core.data.assessment import Assessment, Baselines, Candidates
 from teller_core.data.capture import Capture, Rank
 from teller_core.data.learned import Learned
 from teller_core.data.report import CaptureReport, WhyReport
@@ -239,6 +239,25 @@ class Store:
         """Keep an answer that ``model`` had a part in. It can be made again, so nobody who is writing is waited for."""
         self._con.execute("PRAGMA busy_timeout=0")
         captures.write_refined(self._con, self._key(answer.capture), answer, model)
+
+    @refusing
+    def held(self, capture: str, reference: str) -> tuple[Baselines, Candidates] | None:
+        """What :meth:`keep_held` kept of this ``reference``, None for nothing."""
+        return captures.read_held(self._con, self._key(capture), reference)
+
+    @refusing
+    def keep_held(self, capture: str, assessment: Assessment) -> None:
+        """Keep what a profile says held against another reference than at import: the last one alone. It can be made again, so
+        nobody who is writing is waited for.
+        """
+        self._con.execute("PRAGMA busy_timeout=0")
+        self._con.execute("BEGIN IMMEDIATE")
+        try:
+            captures.write_held(self._con, self._key(capture), assessment)
+            self._con.execute("COMMIT")
+        finally:
+            if self._con.in_transaction:
+                self._con.execute("ROLLBACK")
 
     @refusing
     def tree_rows(

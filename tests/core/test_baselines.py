@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,41 @@ def test_operators_are_held_against_what_the_rest_of_an_answer_is(store: Store) 
     learn(store, ["0a", "0c"], name=CALLED, healthy=True)
     other = store.learned(CALLED)
     assert same(held(store, store.capture(after), other), assess(sick, other))
+
+
+def test_a_profile_is_read_once_for_each_reference_that_answers_are_held_against(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sick, healthy = sick_and_healthy()
+    before = keep(store, "0b", sick)
+    keep(store, "0a", healthy)
+    learn(store, ["0a"], healthy=True)
+    reads: list[str] = []
+    whole = sheets.with_profiles
+    monkeypatch.setattr(
+        sheets, "with_profiles", lambda store, capture: reads.append(capture.id) or whole(store, capture)
+    )
+    said = [why(store, number, capture=before) for number in ("30", "30", "31")]
+    assert reads == [before] and said[0] == said[1] and said[2].reference == said[0].reference != ""
+    usual = store.learned(CALLED)
+    assert same(held(store, store.capture(before), usual), assess(sick, usual)) and reads == [before]
+    learn(store, ["0a", "0b"], name=CALLED, healthy=True)
+    reads.clear()
+    again = store.learned(CALLED)
+    for _ in range(2):
+        assert same(held(store, store.capture(before), again), assess(sick, again)) and reads == [before]
+
+
+def test_a_store_that_somebody_writes_to_answers_as_well_and_keeps_nothing(store: Store) -> None:
+    sick, healthy = sick_and_healthy()
+    before = keep(store, "0b", sick)
+    keep(store, "0a", healthy)
+    learn(store, ["0a"], healthy=True)
+    usual = store.learned(CALLED)
+    with closing(sqlite3.connect(store.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert same(held(store, store.capture(before), usual), assess(sick, usual))
+    assert store.held(before, usual.called) is None
 
 
 def test_operators_that_cannot_be_held_against_the_same_are_left_out_and_it_is_said(
