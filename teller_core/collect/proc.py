@@ -5,20 +5,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PROC = Path("/proc")
+PROC = "/proc"
+"""Text: it is put together with numbers hundreds of times a second."""
 CGROUP = Path("/sys/fs/cgroup")
 HIERARCHIES = ("", "unified")
 """Where below CGROUP version 2 is mounted: alone, or beside version 1."""
 TICK_NS = 10_000_000
 """One unit of the times in /proc/stat: USER_HZ is 100 on every Linux that Python runs on (man 5 proc)."""
+MOST_READ, FEW_BYTES = 8192, 480
+"""Bytes: what is read asks for as much memory as it may become, and Python has little pieces (of 512) at hand."""
 
 
 class Reading(NamedTuple):
-    """One counter: its name ends with its unit. ``thread`` is 0 for the whole process."""
+    """One counter: its name ends with its unit."""
 
     name: str
     value: int
-    thread: int = 0
 
 
 def family(root: int) -> list[int]:
@@ -86,21 +88,25 @@ class Kept:
 
     def read(self, path: str) -> str:
         """The file, or nothing where it does not exist, may not be read, or its process ended."""
+        return self.raw(path).decode("utf-8", "replace")
+
+    def raw(self, path: str, most: int = MOST_READ) -> bytes:
+        """Its first bytes as they are: most files say what they said before, and need no decoding."""
         file = self._files.get(path)
         if file is None:
             if path in self._missing:
-                return ""
+                return b""
             if len(self._files) >= self._most:
-                return _text(path)
+                return _raw(path)
             try:
                 file = self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except OSError:  # a kernel that has no such file will not get one; a process or thread does not come back
                 self._missing.add(path)
-                return ""
+                return b""
         try:
-            return os.pread(file, 8192, 0).decode("utf-8", "replace")
+            return os.pread(file, most, 0)
         except OSError:
-            return ""
+            return b""
 
     def forget(self, path: str) -> None:
         """Close the file that was at ``path``."""
@@ -119,7 +125,7 @@ def schedstat(pid: int, thread: int) -> str:
     return f"{PROC}/{pid}/task/{thread}/schedstat"
 
 
-def ran(text: str) -> tuple[int, int] | None:
+def ran(text: bytes) -> tuple[int, int] | None:
     """(ns run, ns waited in the run queue) of the ``text`` of a schedstat; None where it is none."""
     numbers = text.split()
     return (int(numbers[0]), int(numbers[1])) if len(numbers) == 3 else None
@@ -209,11 +215,15 @@ def _fields(text: str) -> dict[str, int]:
 
 def _text(path: Path | str) -> str:
     """The file, or nothing where it does not exist, may not be read, or its process ended."""
+    return _raw(path).decode("utf-8", "replace")
+
+
+def _raw(path: Path | str) -> bytes:
     try:
         with open(path, "rb", buffering=0) as file:
-            return file.read().decode("utf-8", "replace")
+            return file.read()
     except OSError:
-        return ""
+        return b""
 
 
 def _names(folder: str) -> list[str]:

@@ -42,6 +42,8 @@ class _Member:
     """Where its input and output are counted."""
     files: dict[int, str] = field(default_factory=dict[int, str])
     """Where each of its threads is counted."""
+    texts: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    """What was read there last: a thread of which the same is read has not moved."""
     threads: dict[int, Pair] = field(default_factory=dict[int, Pair])
     moving: set[int] = field(default_factory=set[int])
     before: dict[int, Pair] = field(default_factory=dict[int, Pair])
@@ -62,8 +64,8 @@ class Sampler:
         self._file = file
         self._kept = proc.Kept(MOST_OPEN)
         self._members: dict[int, _Member] = {}
-        self._values: dict[tuple[int, int, str], int] = {}
-        self._texts: dict[str, str] = {}
+        self._values: dict[tuple[int, str], int] = {}
+        self._texts: dict[str, bytes] = {}
         """By its path, what a file said last: what says the same again is not looked at."""
         self._limited: set[tuple[str, ...]] = set()
         """Control groups with a quota."""
@@ -76,6 +78,8 @@ class Sampler:
         if self._file.is_full():
             self._values.clear()  # a piece stands alone: what it does not say has to be looked for in no other
             self._texts.clear()
+            for member in self._members.values():
+                member.texts.clear()
             self._file.turn()
         slow = last or self._turn % SLOW_EVERY == 0
         if slow:
@@ -129,28 +133,32 @@ class Sampler:
 
     def _news(self, path: str) -> str:
         """What the file says, or nothing where it says what it said before."""
-        text = self._kept.read(path)
+        text = self._kept.raw(path, proc.FEW_BYTES)
         if self._texts.get(path) == text:
             return ""
         self._texts[path] = text
-        return text
+        return text.decode("utf-8", "replace")
 
     def _thread(self, now: int, pid: int, member: _Member, thread: int) -> None:
-        path = member.files[thread]
-        text = self._kept.read(path)
-        if self._texts.get(path) == text:
+        """Most of what is read, ten times a second: it writes its two lines itself."""
+        text, last = self._kept.raw(member.files[thread], proc.FEW_BYTES), member.texts.get(thread)
+        if text == last:
             return
         moved = proc.ran(text)
         if moved is None:  # it has ended, and another may have begun: they are listed at the next turn
             member.count = -1
             return
-        self._texts[path] = text
+        member.texts[thread] = text
         before = member.threads[thread]
         member.threads[thread] = moved
-        member.ran += moved[0] - before[0]
-        member.waited += moved[1] - before[1]
-        self._say(now, pid, "run_ns", moved[0], thread)
-        self._say(now, pid, "run_queue_wait_ns", moved[1], thread)
+        ran, waited = moved[0] - before[0], moved[1] - before[1]
+        member.ran += ran
+        member.waited += waited
+        head, end = f'{{"t":{now},"pid":{pid},"name":"run', f',"tid":{thread}}}'
+        if ran or last is None:
+            self._lines.append(f'{head}_ns","value":{moved[0]}{end}')
+        if waited or last is None:
+            self._lines.append(f'{head}_queue_wait_ns","value":{moved[1]}{end}')
 
     def _look_for_threads(self, pid: int, member: _Member) -> None:
         """Take in new threads, as moving ones, and count those that ended among the ended."""
@@ -163,9 +171,8 @@ class Sampler:
             member.moving.discard(thread)
             del member.threads[thread]
             member.ended_switches = _sums(member.ended_switches, {thread: member.switches.pop(thread, (0, 0))})
+            member.texts.pop(thread, None)
             self._close(member.files.pop(thread))
-            for name in ("run_ns", "run_queue_wait_ns"):
-                self._values.pop((pid, thread, name), None)
 
     def _second(self, now: int, pid: int, member: _Member) -> None:
         """Count the switches of threads that ran or waited since the last time, and tell which of them move."""
@@ -205,22 +212,17 @@ class Sampler:
 
     def _grown(self, reading: proc.Reading) -> proc.Reading:
         """A counter of /proc/stat, no less than before: kernels take back what they counted as waiting or idle."""
-        return reading._replace(value=max(reading.value, self._values.get((0, 0, reading.name), 0)))
+        return reading._replace(value=max(reading.value, self._values.get((0, reading.name), 0)))
 
     def _say_all(self, now: int, pid: int, readings: Iterable[proc.Reading]) -> None:
-        values, lines = self._values, self._lines
-        for name, value, _ in readings:
-            key = (pid, 0, name)
-            if values.get(key) != value:
-                values[key] = value
-                lines.append(f'{{"t":{now},"pid":{pid},"name":"{name}","value":{value}}}')
+        for name, value in readings:
+            self._say(now, pid, name, value)
 
-    def _say(self, now: int, pid: int, name: str, value: int, thread: int = 0) -> None:
-        key = (pid, thread, name)
+    def _say(self, now: int, pid: int, name: str, value: int) -> None:
+        key = (pid, name)
         if self._values.get(key) != value:
             self._values[key] = value
-            end = f',"tid":{thread}}}' if thread else "}"
-            self._lines.append(f'{{"t":{now},"pid":{pid},"name":"{name}","value":{value}{end}')
+            self._lines.append(f'{{"t":{now},"pid":{pid},"name":"{name}","value":{value}}}')
 
     def _forget(self, pid: int, member: _Member) -> None:
         for path in (member.io, *member.files.values()):

@@ -19,17 +19,17 @@ CAP_SYS_PTRACE = 19
 def machine_checks(folder: Path) -> Iterator[DoctorCheck]:
     """Counters of processes and cgroups, the clock, ptrace, and room for a recording into ``folder``."""
     own = os.getpid()
-    schedstat = proc.ran(_text(proc.schedstat(own, own))) is not None
+    schedstat = proc.ran(_text(proc.schedstat(own, own)).encode()) is not None
     told = "run-queue wait of each thread" if schedstat else "/proc/PID/task/TID/schedstat cannot be read"
     yield (yes if schedstat else no)("waiting for a processor", told, None if schedstat else "Use a kernel that has it")
-    missing = [name for name in ("cpu", "io", "memory") if not _readable(proc.PROC / "pressure" / name)]
+    missing = [name for name in ("cpu", "io", "memory") if not _readable(Path(proc.PROC) / "pressure" / name)]
     told = "for processors, storage and memory" if not missing else f"cannot be read for {', '.join(missing)}"
     yield (no if len(missing) == 3 else partly if missing else yes)(
         "pressure", told, "Boot with psi=1, or let the container read /proc/pressure" if missing else None
     )
     yield (
         yes("storage I/O", "of each process")
-        if any(proc.io(_text(proc.PROC / str(own) / "io")))
+        if any(proc.io(_text(Path(proc.PROC) / str(own) / "io")))
         else no("storage I/O", "/proc/PID/io cannot be read")
     )
     throttled = any(proc.throttling(proc.groups(own), _text))
@@ -76,7 +76,9 @@ def _clock() -> DoctorCheck:
 
 def _ptrace() -> DoctorCheck:
     scope = _text(YAMA).strip()
-    line = next((line for line in _text(proc.PROC / "self" / "status").splitlines() if line.startswith("CapEff:")), "")
+    line = next(
+        (line for line in _text(Path(proc.PROC) / "self" / "status").splitlines() if line.startswith("CapEff:")), ""
+    )
     able = bool(int(line.split()[1], 16) >> CAP_SYS_PTRACE & 1) if line else False
     if able or scope in ("", "0"):
         return yes("stacks of threads", "other tools may attach to the service (py-spy)")

@@ -126,7 +126,7 @@ def test_a_process_that_is_gone_has_no_threads_and_no_io() -> None:
     assert (proc.thread_ids(gone), proc.thread_count(gone), proc.ticks(gone)) == ([], 0, -1)
     assert (proc.groups(gone), proc.family(gone)) == ((), [])
     kept = proc.Kept(4)
-    assert proc.ran(kept.read(proc.schedstat(gone, gone))) is None
+    assert proc.ran(kept.raw(proc.schedstat(gone, gone))) is None
     assert list(proc.io(kept.read(f"/proc/{gone}/io"))) == []
 
 
@@ -164,9 +164,9 @@ def test_pressure_is_read_of_the_machine_and_of_a_control_group(
     (tmp_path / "io.pressure").write_text(text)
     monkeypatch.setattr(proc, "PROC", tmp_path)
     kept = proc.Kept(8)
-    assert list(proc.pressure(kept.read)) == [("pressure_memory_some_us", 70, 0), ("pressure_memory_full_us", 3, 0)]
+    assert list(proc.pressure(kept.read)) == [("pressure_memory_some_us", 70), ("pressure_memory_full_us", 3)]
     found = proc.group_pressure((str(tmp_path),), kept.read)
-    assert list(found) == [("cgroup_pressure_io_some_us", 70, 0), ("cgroup_pressure_io_full_us", 3, 0)]
+    assert list(found) == [("cgroup_pressure_io_some_us", 70), ("cgroup_pressure_io_full_us", 3)]
 
 
 def test_threads_that_come_and_go_stay_in_the_sums_of_their_process(tmp_path: Path) -> None:
