@@ -10,6 +10,7 @@ loads alike, with one request a step, where a step's recording weighs most. The 
 """
 
 import argparse
+import itertools
 import random
 import statistics
 import sys
@@ -32,6 +33,8 @@ LONG_WINDOW_PAIRS, SHORT_WINDOWS = 6, 12
 BOOTSTRAPS = 20_000
 INSIDE_S = 30.0
 STEPS = ("vllm.execute_model", "cb.step")
+AROUND_NS = 300_000_000
+"""Before the end of a window, and after it: it has been opened and written by then."""
 
 
 def main(given: argparse.Namespace) -> None:
@@ -137,6 +140,8 @@ def _tell_windows(cap: Path, begun: int, rows: list[dict[str, Any]]) -> None:
     quiet = [
         _longest_wait(rows, stop["begin"] - 10**9, stop["begin"] - 10**9 + stop["t"] - stop["begin"]) for stop in stops
     ]
+    still = [_longest_rest(steps, stop["begin"]) for stop in stops]
+    usual = [_longest_rest(steps, stop["begin"] - 10**9) for stop in stops]
     ratios = [_step_ratio(steps, starts, stop) for stop in stops]
     say(f"\n| {len(stops)} windows of ten steps | median | largest |\n| --- | --- | --- |")
     for name, values, unit in (
@@ -144,6 +149,8 @@ def _tell_windows(cap: Path, begun: int, rows: list[dict[str, Any]]) -> None:
         ("starting", [start["cost"] / 1e6 for start in starts], " ms"),
         ("stopping, interpreter lock held", [stop["cost"] / 1e6 for stop in stops], " ms"),
         ("stopping and writing, beside the service", [stop["beside"] / 1e6 for stop in stops], " ms"),
+        ("longest time between two steps around it", still, " ms"),
+        ("the same one second before", usual, " ms"),
         ("longest wait for a token meanwhile", felt, " ms"),
         ("longest wait for a token in as long a time one second before", quiet, " ms"),
         ("a step inside, of a step in the second before", [ratio for ratio in ratios if ratio], ""),
@@ -159,6 +166,12 @@ def _step_ratio(steps: list[tuple[int, int]], starts: list[dict[str, Any]], stop
     inside = [dur for start, dur in steps if opened <= start < stop["begin"]]
     before = [dur for start, dur in steps if opened - 10**9 <= start < opened - 10**7]
     return statistics.median(inside) / statistics.median(before) if inside and before else None
+
+
+def _longest_rest(steps: Sequence[tuple[int, int]], time_ns: int) -> float:
+    """ms of the longest time in which no step ran, of those that touch the time AROUND_NS before ``time_ns`` to as long after."""
+    near = [(start, start + dur) for start, dur in steps if abs(start - time_ns) < AROUND_NS]
+    return max((after - stop for (_, stop), (after, _) in itertools.pairwise(near)), default=0) / 1e6
 
 
 def _longest_wait(rows: list[dict[str, Any]], begin: int, end: int) -> float:
