@@ -104,7 +104,9 @@ class ForetoldLine(Model):
     requests: int
     took_ms: float | None
     saved_ms: float | None = Field(description="under the other limit, as measured; negative for longer")
-    noise_ms: float | None = Field(description="how far that may be off, by what rounds differ by")
+    noise_ms: float | None = Field(
+        description="how far that may be off, by what rounds differ by; null for a single one"
+    )
     foretold_ms: float | None
     off: float | None = Field(
         description="share of what was saved, or lost; null where it is little, or beside the noise"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from teller_core.data.whole import whole
-from teller_core.errors import FormatError, InputError
+from teller_core.errors import FormatError, InputError, TellerError
 from teller_core.lab import inside, nodes
 from teller_core.lab.blocks import BROKEN, HEALTHY, Strike, Window, window_of
 from teller_core.lab.effect import Ratio, Row, ratios
@@ -133,7 +133,7 @@ def ran(folder: Path) -> list[Ran]:
     try:
         return [_ran(json.loads(line)) for line in (file.read_text().splitlines() if file.exists() else ())]
     except BROKEN as error:
-        raise FormatError(WINDOWS, "it is damaged", "Record both again, into a new folder") from error
+        raise FormatError(WINDOWS, "it is damaged", "Record it again, into a new folder") from error
 
 
 def _ran(line: dict[str, Any]) -> Ran:
@@ -170,10 +170,12 @@ def _windows(asked: Asked, number: int, live: Live, bundle: str, progress: Progr
 
 
 def _limited(asked: Asked, live: Live) -> None:
-    """Raise InputError where no scheduler took the lower limit."""
+    """Raise InputError where no scheduler took the lower limit, TellerError where the service ended."""
     deadline = time.monotonic() + TOLD_S
     while not inside.told(live.folder).limited.get(asked.what):
-        if live.ended() or time.monotonic() > deadline:
+        if live.ended():
+            raise TellerError("The lab's service", "it ended", "Read server.log in its bundle")
+        if time.monotonic() > deadline:
             raise InputError("The change", f"the engine's own {asked.what} is no larger", "Ask for a lower limit")
         time.sleep(PAUSE_S)
 

@@ -60,7 +60,9 @@ def _lines_of_foretold(rows: Sequence[ForetoldLine], style: Style) -> list[str]:
     heading = (
         f"{'learned':<9}{'latency':<9}{'requests':>9}{'took':>12}{'saved':>12}{'noise':>10}{'foretold':>12}{'off':>7}"
     )
-    lines = [style.paint("foretold from windows of one limit alone", "1"), f"{heading}{'own steps':>11}{'scaled':>9}"]
+    lines = [style.paint("foretold from windows of one limit alone", "1")]
+    if any(row.silent is None for row in rows):
+        lines.append(f"{heading}{'own steps':>11}{'scaled':>9}")
     for row in rows:
         if row.silent is None:
             times = "".join(
@@ -84,7 +86,8 @@ def _share(value: float | None) -> str:
 def _foretold(one: Foretold) -> ForetoldLine:
     sums, size = one.sums, max(one.sums.size, 1) * 1e6
     told = one.silent == ""
-    felt = told and abs(sums.truth) >= max(FELT * sums.before, SIGMAS * one.noise) > 0
+    noise = one.noise if told else None
+    felt = noise is not None and abs(sums.truth) >= max(FELT * sums.before, SIGMAS * noise) > 0
     off = {way: round(abs(getattr(sums, way) / sums.truth - 1), 4) if felt else None for way in WAYS}
     return ForetoldLine.model_validate(
         {
@@ -94,7 +97,7 @@ def _foretold(one: Foretold) -> ForetoldLine:
             "requests": sums.size,
             "took_ms": round(sums.before / size, 3) if told else None,
             "saved_ms": round(sums.truth / size, 3) if told else None,
-            "noise_ms": round(one.noise / size, 3) if told else None,
+            "noise_ms": None if noise is None else round(noise / size, 3),
             "foretold_ms": round(sums.ours / size, 3) if told else None,
             "off": off["ours"],
             "own_steps_off": off["own"],

@@ -42,7 +42,9 @@ LIMITS = {
     "chunk": ("max_num_scheduled_tokens", "max_batch_tokens"),
     "seats": ("max_num_running_reqs", "max_num_active_reqs"),
 }
-"""What holds a limit of the scheduler: those of these that it has (vLLM, transformers)."""
+"""What holds a limit of the scheduler: those of these that it has. Tokens of a step: of vLLM, and of transformers; requests:
+those that vLLM has in a step, and those that it lets in.
+"""
 
 
 def install(folder: str) -> None:
@@ -64,6 +66,16 @@ def _wrap(points: "Points", owner: str, name: str, point: str, module: Any) -> N
         return points.call(point, ordinary, args, named)
 
     setattr(kind, name, wrapped)
+
+
+def _newest(path: Path, known: dict[str, Any], read: tuple[int, int]) -> tuple[dict[str, Any], tuple[int, int]]:
+    """What the file says and when it was written, where that was not ``read`` before; what is ``known`` where it cannot be."""
+    try:
+        found = os.stat(path)
+        written = (found.st_mtime_ns, found.st_ino)
+        return (known, read) if written == read else (json.loads(path.read_text()), written)
+    except (OSError, ValueError):
+        return known, read
 
 
 class Points:
@@ -126,14 +138,8 @@ class Points:
 
     def turn(self, now: int) -> None:
         """Look at the control file, and begin or end what it says; and at the limits."""
-        self._look_at_limits()
-        try:
-            found = os.stat(self._control)
-            if (found.st_mtime_ns, found.st_ino) != self._read:
-                self._given = json.loads(self._control.read_text())
-                self._read = (found.st_mtime_ns, found.st_ino)
-        except (OSError, ValueError):
-            return
+        self._lower, self._limits_read = _newest(self._limits, self._lower, self._limits_read)
+        self._given, self._read = _newest(self._control, self._given, self._read)
         given = self._given
         until = given.get("until", 0)
         over = not given or bool(until and now >= until)
@@ -151,15 +157,6 @@ class Points:
             self._empty()
         if not self.doing and self._lines:
             self._write_down()
-
-    def _look_at_limits(self) -> None:
-        try:
-            found = os.stat(self._limits)
-            if (found.st_mtime_ns, found.st_ino) != self._limits_read:
-                self._lower = json.loads(self._limits.read_text())
-                self._limits_read = (found.st_mtime_ns, found.st_ino)
-        except (OSError, ValueError):
-            return
 
     def _limit(self, scheduler: Any) -> None:
         """Give ``scheduler`` the limits that are asked for, and its own back where none is. One is lowered only: what the engine

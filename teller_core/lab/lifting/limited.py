@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.judge.reschedule.background import background
-from teller_core.judge.reschedule.plan import plan
+from teller_core.judge.reschedule.plan import Plan, plan
 from teller_core.judge.reschedule.scheduler import Limits, Share
 from teller_core.judge.reschedule.simulate import Run, Setting, run
 from teller_core.lab.benchmark.cut import cut
@@ -27,6 +27,8 @@ from teller_core.lab.savings import rows_of
 LATENCIES = ("ttft", "e2e")
 """What a scheduler decides on."""
 NONE_SERVED = "no step is known to have served their requests"
+NONE_COMPARED = "no request was answered under both limits and comes to its end where it is simulated"
+SEVERAL = "several engines served them, and which of them gets a request is not simulated"
 LARGER = "its steps would compute more of a prompt than any that it was learned from"
 """A token of a prompt costs less in a larger step: what small ones teach says too little of what is saved."""
 
@@ -34,15 +36,15 @@ LARGER = "its steps would compute more of a prompt than any that it was learned 
 @dataclass(frozen=True)
 class Foretold:
     """One latency of one start, of requests that were sent under the limit of ``arm`` and would have been under the other one.
-    ``sums``: over all requests and rounds, ``noise`` ns: how far their truth may be off, by what rounds differ by; ``silent``:
-    why nothing is foretold, empty where something is.
+    ``sums``: over all requests and rounds, ``noise`` ns: how far their truth may be off, by what rounds differ by, None for fewer
+    than two; ``silent``: why nothing is foretold, empty where something is.
     """
 
     start: int
     arm: int
     latency: str
     sums: Sums
-    noise: float
+    noise: float | None
     silent: str
 
 
@@ -72,26 +74,33 @@ def _of_start(asked: Asked, windows: Sequence[Ran], bundle: Path) -> Iterator[Fo
         # What the other limit does is not to be learned from.
         part = cut(capture, [(window.begin, window.end) for window in mine.values()])
         made, known = plan(part), places(part)
-        sums: list[Mapping[str, Sums]] = []
-        why = next(iter(made.why.values()), NONE_SERVED)
-        for engine, setting in made.settings.items():
-            change = _Change(asked, other, setting, _limits(setting.limits, asked, other))
-            why = made.why[engine] or _unseen(change)
-            sums = [_window(change, mine[turn], theirs[turn], known, rows) for turn in mine] if not why else []
+        change = _change(made, asked, other)
+        silent, sums = change if isinstance(change, str) else "", list[Mapping[str, Sums]]()
+        if not isinstance(change, str):
+            sums = [_window(change, mine[turn], theirs[turn], known, rows) for turn in mine]
         for name in LATENCIES:
             rounds = [each[name] for each in sums if name in each]
             whole, _ = summed(rounds)
-            yield Foretold(windows[0].start, arm, name, whole, _noise(rounds), why or ("" if rounds else NONE_SERVED))
+            why = silent or ("" if rounds else NONE_COMPARED)
+            yield Foretold(windows[0].start, arm, name, whole, _noise(rounds), why)
 
 
-def _unseen(change: _Change) -> str:
-    """Why nothing is foretold of a larger limit: prompts were cut by the smaller one. Empty where they were not."""
-    return LARGER if change.asked.what == "chunk" and change.other == BEFORE and change.setting.limits.tokens else ""
+def _change(made: Plan, asked: Asked, other: int) -> _Change | str:
+    """What would be different under the limit of the ``other`` arm, or why nothing is foretold."""
+    if len(made.why) != 1:
+        return SEVERAL if made.why else NONE_SERVED
+    ((engine, why),) = made.why.items()
+    if why:
+        return why
+    setting = made.settings[engine]
+    if asked.what == "chunk" and other == BEFORE and setting.limits.tokens is not None:
+        return LARGER
+    return _Change(asked, other, setting, _limits(setting.limits, asked, other))
 
 
-def _noise(rounds: Sequence[Sums]) -> float:
-    """ns of the sum of the truths of ``rounds``, a standard deviation."""
-    return float(np.std([each.truth for each in rounds], ddof=1) * len(rounds) ** 0.5) if len(rounds) > 1 else 0.0
+def _noise(rounds: Sequence[Sums]) -> float | None:
+    """ns of the sum of the truths of ``rounds``, a standard deviation; None for fewer than two, which do not differ."""
+    return float(np.std([each.truth for each in rounds], ddof=1) * len(rounds) ** 0.5) if len(rounds) > 1 else None
 
 
 def _limits(limits: Limits, asked: Asked, arm: int) -> Limits:

@@ -36,6 +36,7 @@ class Made:
         self.others: list[tuple[Ask, ...]] = []
         self.dies_after: int | None = None
         self.own = 2048
+        self.ended = False
 
     @contextmanager
     def served(self, setup: Setup, start: Path, bundle: Path, progress: object) -> Generator[Any]:
@@ -44,7 +45,7 @@ class Made:
         folder = bundle / "folder"
         folder.mkdir()
         service = SimpleNamespace(folder=bundle)
-        yield SimpleNamespace(setup=setup, service=service, folder=folder, provides=(), ended=lambda: False)
+        yield SimpleNamespace(setup=setup, service=service, folder=folder, provides=(), ended=lambda: self.ended)
 
     def window(
         self,
@@ -108,6 +109,12 @@ def test_an_engine_whose_own_limit_is_no_larger_is_refused(
     services.own = 128
     monkeypatch.setattr(counterfactual, "TOLD_S", 0.0)
     with pytest.raises(InputError, match="own chunk is no larger"):
+        rerun(ASKED, tmp_path / "it", told)
+
+
+def test_a_service_that_ends_before_it_takes_a_limit_is_not_said_to_have_none(services: Made, tmp_path: Path) -> None:
+    services.own, services.ended = 128, True
+    with pytest.raises(TellerError, match="it ended"):
         rerun(ASKED, tmp_path / "it", told)
 
 
@@ -175,19 +182,25 @@ def test_the_answer_says_it_to_a_person(
 ) -> None:
     told_before = Foretold(0, BEFORE, "e2e", Sums(4, 4e8, -1e8, 0.0, -0.9e8, 0.0, -2e8), 1e7, "")
     silent = replace(told_before, arm=AFTER, silent="its batches are not reproduced")
-    monkeypatch.setattr(limited, "foretold", lambda truth, folder: [told_before, silent])
+    one_round = replace(told_before, latency="ttft", noise=None)
+    monkeypatch.setattr(limited, "foretold", lambda truth, folder: [told_before, one_round, silent])
     words = ["lab", "rerun", str(tmp_path / "it"), "--chunk", "256", "--requests", "4", "--fault", "long_prefill"]
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "chunk 256 instead of the engine's own; vllm under long_prefill, strong, seed 0" in out
     assert "2 starts, " in out
     assert "before   e2e              4    100.0 ms    -25.0 ms    2.5 ms    -22.5 ms    10%       100%     100%" in out
+    assert "before   ttft             4    100.0 ms    -25.0 ms         -    -22.5 ms      -          -        -" in out
     assert "Nothing after the change: its batches are not reproduced." in out
     assert main([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     (line,) = [line for line in report["moved"] if line["latency"] == "e2e"]
     assert (line["faster"], line["slower"], line["undecided"], line["pairs"]) == (4, 0, 0, 48)
     assert line["saved_ms"] > 0
+    monkeypatch.setattr(limited, "foretold", lambda truth, folder: [silent])
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "Nothing after the change" in out and "own steps" not in out  # no head of a table without lines
     assert main(["lab", "rerun", str(tmp_path / "it")]) == 2
     assert main([*words, "--seats", "4"]) == 2
     assert "not allowed with" in capsys.readouterr().err

@@ -124,8 +124,7 @@ def test_a_scheduler_has_a_lower_limit_for_as_long_as_it_is_asked_for(
         assert all(
             getattr(scheduler, name) == expected.get(name, getattr(own, name)) for name in vars(own) if "max" in name
         )
-    inside.ask(tmp_path, {})
-    points.turn(102)
+    points.turn(102)  # whether or not anything was ever asked of it besides
     assert set(inside.told(tmp_path).limited) == set(what)
 
 
