@@ -47,6 +47,8 @@ older name besides (``all_gather_into_tensor``, ``reduce_scatter_tensor``) calls
 """
 ROOTS = {"broadcast": (1, "src"), "reduce": (1, "dst"), "gather": (2, "dst"), "scatter": (2, "src")}
 """Those with a root, with the place and the name of that argument. Newer ones also take its place in the group."""
+UNNAMED = {"gather": 0, "scatter": 0}
+"""Their root where the call names none, a rank in the job (gather() and scatter() of torch/distributed/distributed_c10d.py)."""
 _numbers = Counter()
 _groups, _types = {}, {}
 _open = {}
@@ -149,12 +151,14 @@ def _argument(args, kwargs, place, name):
 
 
 def _root(module, name, args, kwargs):
-    """The rank in the job of the root, None where the call has none or does not name it."""
+    """The rank in the job of the root, None where the call has none."""
     place, word = ROOTS.get(name, (None, ""))
     root, of_group = _argument(args, kwargs, place, word), kwargs.get("group_" + word)
     if root is None and of_group is not None:
         group = _argument(args, kwargs, CALLS[name][1], "group")
         root = module.get_global_rank(group or module._get_default_group(), of_group)
+    elif root is None:
+        root = UNNAMED.get(name)
     return root if isinstance(root, int) else None
 
 

@@ -23,6 +23,7 @@ work.wait()
 dist.broadcast(value, group_src=0)
 dist.reduce(value, dst=0)
 dist.gather(value, [torch.zeros(3, 4)])
+dist.scatter(torch.zeros(3, 4), [value])
 group = dist.new_group([0])
 dist.all_reduce(torch.ones(5, dtype=torch.int64), group=group)
 try:
@@ -61,7 +62,7 @@ def test_every_call_is_recorded_with_its_number_and_its_length_and_runs_as_befor
     ]
     roots = [(row["name"], row.get("root")) for row in calls if row["group"] == calls[0]["group"]]
     assert roots[2] == ("broadcast", 0)
-    assert roots[5:8] == [("broadcast", 0), ("reduce", 0), ("gather", None)]
+    assert roots[5:9] == [("broadcast", 0), ("reduce", 0), ("gather", 0), ("scatter", 0)]
     assert {root for name, root in roots if name in ("barrier", "all_reduce", "all_gather")} == {None}
     assert {(row["rank"], row["size"]) for row in calls} == {(0, 1)}
     assert all(row["dur"] > 0 for row in calls)
