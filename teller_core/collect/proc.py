@@ -12,8 +12,10 @@ HIERARCHIES = ("", "unified")
 """Where below CGROUP version 2 is mounted: alone, or beside version 1."""
 TICK_NS = 10_000_000
 """One unit of the times in /proc/stat: USER_HZ is 100 on every Linux that Python runs on (man 5 proc)."""
-MOST_READ, FEW_BYTES = 8192, 480
-"""Bytes: what is read asks for as much memory as it may become, and Python has little pieces (of 512) at hand."""
+MOST_READ, FEW_BYTES = 8192, 448
+"""Bytes: what is read asks for as much memory as it may become, and Python has little pieces (of 512, of which bytes take 33
+themselves) at hand.
+"""
 
 
 class Reading(NamedTuple):

@@ -130,6 +130,12 @@ def test_a_process_that_is_gone_has_no_threads_and_no_io() -> None:
     assert list(proc.io(kept.read(f"/proc/{gone}/io"))) == []
 
 
+def test_what_is_read_at_every_turn_is_read_whole_and_into_a_piece_of_memory_that_python_has_at_hand() -> None:
+    names = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")
+    assert len("".join(f"{name}: {2**64 - 1}\n" for name in names)) <= proc.FEW_BYTES
+    assert sys.getsizeof(bytes(proc.FEW_BYTES)) <= 512  # SMALL_REQUEST_THRESHOLD of CPython's Objects/obmalloc.c
+
+
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
