@@ -65,8 +65,8 @@ def read(path: Path, place: Place, progress: Progress | None = None) -> Found:
     """Decisions, executions, requests, pauses and a trace of everything else that took time.
 
     Problems: ``bad_json``, ``bad_event`` (no time, thread or name), ``unknown_event`` (a ``ph`` of another version),
-    ``bad_token_count``, ``profile_lost``, ``profile_refused``, and those that the recorder counted itself
-    (``recorder_hook_error``).
+    ``bad_token_count``, ``profile_lost``, ``profile_refused``, hooks that were off (``recorder_hooks_disabled``, and those of
+    LIBRARIES), and those that the recorder counted itself (``recorder_hook_error``).
     """
     found, rows = Found(), RowArrays()
     coming: dict[str, int] = {}
