@@ -13,10 +13,11 @@ import numpy as np
 
 from teller_core.data.assessment import MATERIAL
 from teller_core.data.capture import processes
-from teller_core.data.table import Float64, Int64, Mask
+from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.data.trace import Layer
 from teller_core.data.tree import Tree
 from teller_core.judge.around import AROUND_NS
+from teller_core.judge.awaited import awaited
 from teller_core.judge.intervals import Spans, clip, overlaps, union
 from teller_core.judge.places import own_time
 from teller_core.judge.prepare import CALM, Case
@@ -89,8 +90,28 @@ class Grown(NamedTuple):
 
 
 def suspects(case: Case) -> dict[int, list[str]]:
-    """The names of :func:`grown`."""
-    return {step: [one.name for one in mine] for step, mine in grown(case).items()}
+    """By profiled step: the names of :func:`grown`; then, where a rank waited for another one for a good part of the step, those
+    of its collectives, the longest first: in calm steps of several ranks one waits as well, and so they need not have grown.
+    """
+    found = {step: [one.name for one in mine] for step, mine in grown(case).items()}
+    for step, names in _met_where_waited(case).items():
+        mine = found.setdefault(step, [])
+        mine += [name for name in names if name not in mine]
+    return found
+
+
+def _met_where_waited(case: Case) -> dict[int, list[str]]:
+    """The collectives of each step in which a rank waited, by their own time on all ranks, the longest first."""
+    told, table = awaited(case), case.capture.collectives
+    rows = np.flatnonzero((table.step >= 0) & (told.late >= 0) & (told.late != told.rank) & (told.wait != UNKNOWN))
+    waited = np.bincount(table.step[rows], weights=told.wait[rows], minlength=len(case.begin))
+    total: dict[int, dict[str, int]] = {}
+    for one in (*_decodes(case), *_prefills(case)):
+        if waited[one.step] >= MATERIAL * (case.stop[one.step] - case.begin[one.step]):
+            mine = total.setdefault(one.step, {})
+            for name, ns in one.met.items():
+                mine[name] = mine.get(name, 0) + ns
+    return {step: sorted(mine, key=lambda name: -mine[name]) for step, mine in total.items()}
 
 
 def grown(case: Case) -> dict[int, list[Grown]]:
@@ -102,14 +123,14 @@ def grown(case: Case) -> dict[int, list[Grown]]:
 
 
 def _grown(case: Case) -> dict[int, list[Grown]]:
-    found = _steps(case)
+    found = _decodes(case)
     _, _, calm = _parted(case, found)
     if calm.sum() < LEAST:
         return {}
     usual = _middle([found[at] for at in np.flatnonzero(calm).tolist()])
     added: dict[int, dict[str, Grown]] = {}
     least: dict[int, float] = {}
-    for one in (*found, *_steps(case, decode=False)):
+    for one in (*found, *_prefills(case)):
         mine = added.setdefault(one.step, {})
         least[one.step] = max(MATERIAL * one.lasted, least.get(one.step, 0.0))
         decodes = int(case.capture.steps.context_tokens[one.step]) == 0
@@ -187,7 +208,7 @@ def _repeating(found: list[_Step]) -> Mask:
 
 
 def _slow_way(case: Case) -> Way | None:
-    found = _steps(case)
+    found = _decodes(case)
     times, slow, calm = _parted(case, found)
     if slow.sum() < LEAST or calm.sum() < LEAST:
         return None
@@ -284,7 +305,15 @@ def _middle(steps: list[_Step]) -> _Step:
     )
 
 
-def _steps(case: Case, *, decode: bool = True) -> list[_Step]:
+def _decodes(case: Case) -> list[_Step]:
+    return case.once("profiled steps that only decode", lambda case: _steps(case, decode=True))
+
+
+def _prefills(case: Case) -> list[_Step]:
+    return case.once("profiled steps with prompts", lambda case: _steps(case, decode=False))
+
+
+def _steps(case: Case, *, decode: bool) -> list[_Step]:
     """The profiled steps that only decode, or those that do not, of processes without a device, each once: where two recordings
     of a process have a step, the one of them that has more operators tells of it.
     """

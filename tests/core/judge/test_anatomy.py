@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from teller_core.data.capture import Capture, Collectives
+from teller_core.data.trace import Layer
+from teller_core.data.tree import Tree
 from teller_core.judge.anatomy import Way, grown, slow_way, suspects
 from teller_core.judge.assess import assess
 from teller_core.judge.prepare import prepare
@@ -159,3 +161,28 @@ def test_what_takes_longer_than_in_calm_steps_is_suspected_first_and_in_calm_one
     found = suspects(prepare(made, assess(made)))
     assert found[STRUCK[0]][:2] == ["aten::sdpa", "aten::silu"]
     assert not found[0]
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.5, True), (0.01, False)])
+def test_where_a_rank_waited_for_another_one_the_collectives_of_the_step_are_suspected(
+    share: float, named: bool
+) -> None:
+    made = service([Work()] * 24, ranks=2, noise=0.0)
+    ranks = [replace(rank, tree=_gathering(rank.tree)) for rank in made.ranks]
+    met = in_collectives(replace(made, ranks=ranks), STRUCK, (0, 1)).collectives
+    here = np.zeros(len(met.rank), np.int64)
+    met = replace(
+        met, wait=np.where(met.rank == 0, (met.dur * share).astype(np.int64), 0), late=(here + 1).astype(np.int32)
+    )
+    waited = replace(made, ranks=ranks, collectives=met)
+    found = suspects(prepare(waited, assess(waited)))
+    assert (found[STRUCK[0]] == ["aten::silu"]) is named
+    assert not found[0]
+
+
+def _gathering(tree: Tree | None) -> Tree:
+    """``tree`` with one of its operators as a collective."""
+    assert tree is not None
+    trace = tree.trace
+    own = trace.name == trace.names.index("aten::silu")
+    return replace(tree, trace=replace(trace, layer=np.where(own, Layer.COMMUNICATION, trace.layer).astype(np.uint8)))
