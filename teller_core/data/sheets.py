@@ -50,7 +50,17 @@ CHARGES = ("whole", "over", "collection", "starved", "stood", "worked", "rest")
 METRICS = ("ttft", "tpot", "itl_max", "e2e")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "times": ("took", "before", "wait", "run", "out"),
-    "over": ("over", "residual", "excess", "around", "worst_over", "worst_residual", "worst_excess", "slow_share"),
+    "over": (
+        "over",
+        "residual",
+        "excess",
+        "around",
+        "unusual",
+        "worst_over",
+        "worst_residual",
+        "worst_excess",
+        "slow_share",
+    ),
     "work": ("context", "generation", "kv", "prefill", "mixed", "kv_usage", "preempted", "batch"),
     "host": COUNTERS,
     "threads": ("waited", "asleep", "crowded", "kept_rank", "others_kept"),

@@ -7,7 +7,7 @@ import numpy as np
 from teller_core.data.report import Part
 from teller_core.data.sheets import CHARGES, GROUPS, METRICS, NUMBERS, ZONES, numbers_of, place_of
 from teller_core.data.table import UNKNOWN, Float32, Float64, Int64
-from teller_core.judge.around import SLOW, slowdown
+from teller_core.judge.around import SLOW, slowdown, unusual
 from teller_core.judge.front import NOWHERE
 from teller_core.judge.holds import holds_of_steps
 from teller_core.judge.prepare import Case
@@ -52,6 +52,7 @@ def _over(case: Case, at: Int64) -> dict[str, Float64]:
         "over.residual": np.clip(steps.residual[at], -FURTHEST, FURTHEST),
         "over.excess": np.where(known & (excess != UNKNOWN), np.clip(excess / np.maximum(took, 1), -1.0, 1.0), np.nan),
         "over.around": around,
+        "over.unusual": unusual(case)[at],
     }
 
 

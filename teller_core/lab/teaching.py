@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
 from teller_core.data.capture import Capture, processes
 from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
-from teller_core.data.table import Int8, Int32, Int64, Mask, Text
+from teller_core.data.table import Int8, Int32, Int64, Text
 from teller_core.data.whole import made_folder
 from teller_core.errors import FormatError, InputError
 from teller_core.lab.benchmark import episodes as cut
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 TIERS = (1, 2, 3, 4)
 """At T0 nothing tells one request from another."""
-MOST = 6_000
+ROOM = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.4}
+"""By tier, its part of a life's sheets: where little was recorded, little tells one cause from another."""
+MOST = 9_000
 """Sheets of a life, over all its tiers, if all of them find enough that was struck: mostly half of it come together."""
 OTHERS = 3
 """Of what was not struck, as many times as of what was: fewer would teach that trouble is common."""
@@ -92,7 +95,9 @@ def taught_of(
 ) -> Taught:
     """The sheets of one life at all ``tiers``, about ``most`` together. Raises InputError for a life without an episode."""
     captures = zip(tiers, captures_of(life, tiers), strict=True)
-    drawn = [one for tier, capture in captures for one in _of_tier(life, capture, tier, most // len(tiers), coding)]
+    whole = sum(ROOM[tier] for tier in tiers)
+    rooms = {tier: round(most * ROOM[tier] / whole) for tier in tiers}
+    drawn = [one for tier, capture in captures for one in _of_tier(life, capture, tier, rooms[tier], coding)]
     if not drawn:
         raise InputError(f"The life {life.name}", "nothing was done in it", "Build it again")
     columns: dict[str, Any] = {}
@@ -119,7 +124,7 @@ def draw(
     looked = case.profiled.astype(np.float64)
     of_requests = np.zeros(len(judged))
     np.maximum.at(of_requests, case.capture.participation.request, looked[case.capture.participation.step])
-    requests = some(judged, of_requests > 0, round(most * (1 - STEPS)), chance)
+    requests = some(judged, np.where(labels.hard, 2, of_requests > 0), round(most * (1 - STEPS)), chance)
     views = 1 + (len(np.unique(processes(case.capture.ranks)[case.capture.work.rank])) > 1)
     steps = some(labels.step, case.profiled, round(most * STEPS / views), chance)
     sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
@@ -143,24 +148,22 @@ def renumbered(drawn: Drawn, chance: np.random.Generator) -> Drawn:
     return Drawn(replace(sheets, **parts), {**drawn.truth, "rank": blamed})
 
 
-def some(label: Int8, profiled: Mask, most: int, chance: np.random.Generator) -> Int64:
-    """int64, ascending: positions of what is judged, those first that a profile shows, ``most`` in all."""
+def some(label: Int8, first: npt.NDArray[np.integer], most: int, chance: np.random.Generator) -> Int64:
+    """int64, ascending: positions of what is judged, ``most`` in all, those with the most in ``first`` before others: of what a
+    profile shows, and of what is slow without a fault, there is little.
+    """
     struck, others = (np.flatnonzero(label == value) for value in (1, 0))
     room = max(min(len(struck), most // (1 + OTHERS)), 0)
     picked = [
-        _pick(struck, profiled, room, chance),
-        _pick(others, profiled, min(most - room, max(OTHERS * room, -(-most // 4))), chance),
+        _pick(struck, first, room, chance),
+        _pick(others, first, min(most - room, max(OTHERS * room, -(-most // 4))), chance),
     ]
     return np.sort(np.concatenate(picked))
 
 
-def _pick(rows: Int64, profiled: Mask, room: int, chance: np.random.Generator) -> Int64:
-    """``room`` of the rows: half of it goes to those that a profile shows, where they are as many."""
+def _pick(rows: Int64, first: npt.NDArray[np.integer], room: int, chance: np.random.Generator) -> Int64:
     rows = chance.permutation(rows)
-    seen, others = rows[profiled[rows]], rows[~profiled[rows]]
-    first = seen[: (room + 1) // 2]
-    rest = np.concatenate([others, seen[len(first) :]])
-    return np.concatenate([first, rest[: room - len(first)]])
+    return rows[np.argsort(-first[rows].astype(np.int64), kind="stable")][:room]
 
 
 def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Which sheets are read together: alike in length, in an order that the seed and the number of the pass decide alone."""
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -39,9 +40,16 @@ def by_length(length: Int64, tokens: int) -> list[Int64]:
     return packed(np.argsort(length, kind="stable"), length, tokens)
 
 
-def held_out(names: Sequence[str], share: float, seed: int) -> list[bool]:
-    """Which of the lives called so are kept from training: by hash, so that one more life moves few others."""
+def held_out(names: Sequence[str], kinds: Sequence[str], share: float, seed: int) -> list[bool]:
+    """Which of the lives called so are kept from training: one of each kind in turn, but never the only one, and of a kind by
+    hash, so that one more life moves few others.
+    """
     order = sorted(range(len(names)), key=lambda at: sha256(f"{seed} {names[at]}".encode()).digest())
-    many = max(1, round(share * len(names)))
-    chosen = set(order[:many])
+    turn: Counter[str] = Counter()
+    places: list[tuple[int, int, int]] = []
+    for place, at in enumerate(order):
+        places.append((turn[kinds[at]], place, at))
+        turn[kinds[at]] += 1
+    may = [at for number, _, at in sorted(places) if number + 1 < turn[kinds[at]]]
+    chosen = set((may or order)[: max(1, round(share * len(names)))])
     return [at in chosen for at in range(len(names))]

@@ -126,6 +126,6 @@ def threshold(sure: Float64, right: Mask) -> float:
     level, good = sure[order], np.cumsum(right[order]) / np.arange(1, len(order) + 1)
     last = np.append(level[1:] != level[:-1], True)
     enough = np.flatnonzero(last & (good >= PRECISE))
-    if len(enough) and (enough[-1] + 1) >= (1.0 - 3 * UNSURE) * len(order):
+    if len(enough) and (enough[-1] + 1) >= (1.0 - UNSURE) * len(order):
         return float(level[enough[-1]])
     return float(np.quantile(sure, UNSURE))

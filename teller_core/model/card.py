@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from teller_core.data.pooling import Fusion, Weights
+from teller_core.data.said import TIERS
 from teller_core.data.sheets import layout_hash
 from teller_core.errors import FormatError
 from teller_core.model.calibrating import Calibration
@@ -37,7 +38,7 @@ class Card:
     """``key``: the hash of all that decided what came out; ``data``: that of the training side; ``train``, ``held``: the lives
     learned from and chosen by; ``seen``: by cause, how many sheets were learned from; ``tiers``: by tier, T0 to T4, how many of
     requests were; ``scores``: on ``held``; ``backbone``: the hash of a decoder that somebody else trained, or empty; ``fusion``:
-    how much it is to count beside what rules claim.
+    by tier, how much it is to count beside what rules claim.
     """
 
     reads: Reads
@@ -54,7 +55,7 @@ class Card:
     updates: int
     seconds: float
     calibration: Calibration = field(default_factory=Calibration)
-    fusion: Fusion = field(default_factory=Fusion)
+    fusion: Sequence[Fusion] = (Fusion(),) * len(TIERS)
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     backbone: str = ""
     tiers: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -79,7 +80,9 @@ def card_of(given: Mapping[str, Any]) -> Card:
         made: dict[str, Any] = {name: kind(**given[name]) for name, kind in kinds.items()}
         tuned: dict[str, Any] = {name: _tupled(value) for name, value in given["calibration"].items()}
         made["calibration"] = Calibration(**tuned)
-        made["fusion"] = Fusion(Weights(**given["fusion"]["weights"]), float(given["fusion"]["threshold"]))
+        made["fusion"] = tuple(Fusion(Weights(**one["weights"]), float(one["threshold"])) for one in given["fusion"])
+        if len(made["fusion"]) != len(TIERS):
+            raise ValueError("one for each tier")
         made["scores"] = {name: math.nan if value is None else float(value) for name, value in given["scores"].items()}
         return Card(**{**given, **made})
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -118,7 +121,7 @@ def text_of(card: Card) -> str:
         + (f"; speaks {card.reads.spoken} words, hash {card.reads.words[:16]}" if card.reads.spoken else ""),
         f"- Calibration: temperature {card.calibration.temperature:.3f}; no cause is named below "
         f"{card.calibration.threshold:.3f}",
-        f"- Beside what rules claim: {_weighed(card.fusion)}",
+        *(f"- Beside what rules claim at T{tier}: {_weighed(one)}" for tier, one in enumerate(card.fusion) if tier),
         "",
         "| on lives kept from training | |",
         "|---|---|",

@@ -1,5 +1,6 @@
 """How much what a model says is to count beside what rules claim: fitted on lives that training did not see."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
@@ -20,22 +21,38 @@ from teller_core.data.pooling import (
     shares,
     terms,
 )
+from teller_core.data.said import TIERS
 from teller_core.data.table import Float64, Int64, Mask
 from teller_core.model.calibrating import Calibration, threshold
 from teller_core.model.inputs import Inputs
 from teller_core.model.measured import Scores
 from teller_core.model.scores import calibration_error
 
+ENOUGH = 60
+"""Struck requests of a tier, of those it was fitted on, from which on it has weights of its own."""
 PRIOR = 1.0
 """Requests' worth of doubt that a weight is another than it is to begin with."""
 ROUNDS = 60
 
 
-def fused(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask) -> Fusion:
-    """What makes the true causes of the requests in ``inputs`` likeliest, by both opinions together. ``known`` bool [classes]:
-    what the model has learned; what it has not is known to rules alone.
+def by_tier(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask) -> tuple[Fusion, ...]:
+    """As :func:`fused`, for each tier: what rules say is worth the more the more was recorded. All tiers together tell of one in
+    which too few were struck.
     """
-    asked, truth = asked_of(scores, inputs, calibration, known)
+    every = fused(scores, inputs, calibration, known)
+    found: list[Fusion] = []
+    for tier in range(len(TIERS)):
+        mine = inputs.tier == tier
+        enough = int((mine & (inputs.wanted.cause >= FIRST) & inputs.requests).sum()) >= ENOUGH
+        found.append(fused(scores, inputs, calibration, known, mine) if enough else every)
+    return tuple(found)
+
+
+def fused(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask, mine: Mask | None = None) -> Fusion:
+    """What makes the true causes of the requests in ``inputs``, of those that are ``mine``, likeliest, by both opinions together.
+    ``known`` bool [classes]: what the model has learned; what it has not is known to rules alone.
+    """
+    asked, truth = asked_of(scores, inputs, calibration, known, mine)
     if not len(truth):
         return Fusion()
     weights = fitted(asked, truth)
@@ -45,10 +62,15 @@ def fused(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask)
     return Fusion(weights, threshold(sure[named], best[named] == truth[named]))
 
 
-def asked_of(scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask) -> tuple[Asked, Int64]:
-    """The requests of ``inputs`` whose truth is known, and that as int64 classes, of causes that the model never saw as well."""
+def asked_of(
+    scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask, mine: Mask | None = None
+) -> tuple[Asked, Int64]:
+    """The requests of ``inputs``, of those that are ``mine``, whose truth is known, and that as int64 classes, of causes that the
+    model never saw as well.
+    """
     wanted = inputs.wanted
-    rows = np.flatnonzero((wanted.cause >= 0) & inputs.requests)
+    judged = (wanted.cause >= 0) & inputs.requests
+    rows = np.flatnonzero(judged if mine is None else judged & mine)
     truth = np.where(wanted.barred >= FIRST, wanted.barred, wanted.cause)[rows].astype(np.int64)
     likely = calibration.causes(scores.cause[rows])
     return Asked(
@@ -85,6 +107,17 @@ def fitted(asked: Asked, truth: Int64) -> Weights:
         if np.abs(step).max() < 1e-9:
             break
     return Weights(**{field.name: float(value) for field, value in zip(fields(Weights), found, strict=True)})
+
+
+def fused_by_tier(
+    scores: Scores, inputs: Inputs, calibration: Calibration, known: Mask, fusion: Sequence[Fusion]
+) -> dict[str, float]:
+    """The figures of a model card, by tier and name, of what numbers, rules and the model say together."""
+    found: dict[str, float] = {}
+    for tier, one in enumerate(fusion):
+        asked = asked_of(scores, inputs, calibration, known, inputs.tier == tier)
+        found |= {f"T{tier}, {name}": value for name, value in fused_scores(*asked, one).items()}
+    return found
 
 
 def fused_scores(asked: Asked, truth: Int64, fusion: Fusion) -> dict[str, float]:

@@ -99,7 +99,7 @@ def judged(model: Model, sheets: Sheets) -> Verdicts:
     operator = shares(np.concatenate([found.suspects, found.pieces]), owner, len(sheets))
     return Verdicts(
         verdict=verdict.astype(np.uint8),
-        abnormal=abnormal.astype(np.float32),
+        abnormal=abnormal,
         cause=(FIRST + likely[:, FIRST:].argmax(axis=1)).astype(np.int32),
         sure=likely[:, FIRST:].max(axis=1).astype(np.float32),
         likely=likely.astype(np.float32),
@@ -119,7 +119,7 @@ def opinions(model: Model, sheets: Sheets) -> list[Opinion]:
             likely=said.likely[at].astype(np.float64),
             abnormal=float(said.abnormal[at]),
             known=known,
-            fusion=card.fusion,
+            fusion=card.fusion[int(sheets.tier[at])],
             step=int(sheets.step[at]),
             pointed=_pointed(sheets, said, at),
         )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from teller_core.data.report import Verdict
 
 SUFFIX = ".npz"
+KIND = ("engine", "ranks", "cache")
+"""What a life is told by that makes it of another kind than others: lives of each are kept to choose by."""
 TRAIN = "train"
 MOST_LESSONS = 400
 """Sheets of a life that are told in words: one after another they say much the same."""
@@ -50,7 +52,9 @@ def lives_in(folder: Path, seed: int, progress: Callable[[str], None]) -> tuple[
         vocabularies |= {taught.sheets.vocabulary} - {""}
         symbols = max(symbols, int(taught.sheets.pieces.symbol.max(initial=-1)) + 1)
         chance = np.random.default_rng([seed, *taught.life.encode()])
-        lives.append(Life(taught.life, sha256(path.read_bytes()).hexdigest(), inputs_of(taught, chance)))
+        inputs = inputs_of(taught, chance)
+        kind = " ".join(taught.about.get(name, "") for name in KIND)
+        lives.append(Life(taught.life, sha256(path.read_bytes()).hexdigest(), inputs, kind))
     if len(vocabularies) > 1:
         raise InputError(
             f"--sheets {folder.name}", "they are of different vocabularies", "Write them again, all together"

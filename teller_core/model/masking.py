@@ -23,7 +23,8 @@ def masked(inputs: Inputs, masks: Masks, random: np.random.Generator) -> Inputs:
     inputs = told_nothing(inputs, told(inputs) & (drawn < masks.cited))
     inputs = other_gone(inputs, struck & (drawn >= masks.cited) & (drawn < masks.cited + masks.other), random)
     inputs = unseen(inputs, struck & (drawn >= 1.0 - masks.barred))
-    groups = random.random((count, len(GROUPS))) < masks.group
+    hidden = np.array([masks.service if name == "service" else masks.group for name in GROUPS])
+    groups = random.random((count, len(GROUPS))) < hidden
     numbers = np.where(groups[:, GROUP_OF], np.float32(np.nan), inputs.numbers)
     silent = random.random(inputs.clues.shape[:2]) < masks.clue
     clues = np.where(silent[..., None], np.float32(np.nan), inputs.clues)

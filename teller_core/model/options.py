@@ -51,7 +51,8 @@ class Masks:
     ``group``: a group of numbers; ``clue``: what one rule says; ``part``: all pieces, all suspects, all lines or all facts;
     ``cited``: a struck sheet loses all that its cause is told by, and the answer is that it cannot be told; ``other``: it
     loses as much that has nothing to do with it, and the answer stays; ``barred``: its cause is taken for one that training never
-    saw, and the answer is that it cannot be told, though nothing is hidden.
+    saw, and the answer is that it cannot be told, though nothing is hidden; ``service``: the group of numbers that one service
+    has for all of its sheets, by which a life could be known.
     """
 
     group: float = 0.08
@@ -60,6 +61,7 @@ class Masks:
     cited: float = 0.12
     other: float = 0.12
     barred: float = 0.12
+    service: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Plan:
     decay: float = 0.05
     warm: int = 60
     look: int = 100
-    patience: int = 6
+    patience: int = 12
     save_s: float = 30.0
     threads: int = 2
     held: float = 0.2

@@ -24,7 +24,7 @@ from teller_core.model.batches import held_out, ordered
 from teller_core.model.calibrating import Calibration
 from teller_core.model.card import Card, Reads, card_of, text_of
 from teller_core.model.classes import FIRST, NONE, UNTOLD, class_of, classes
-from teller_core.model.fusing import asked_of, fused, fused_scores
+from teller_core.model.fusing import by_tier, fused_by_tier
 from teller_core.model.inputs import Inputs, joined, taken
 from teller_core.model.laying import laid, lengths, without_words
 from teller_core.model.masking import masked, other_gone, told, told_nothing, unseen
@@ -50,11 +50,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Life:
-    """The sheets of one start of a server. ``hash``: of the file they were read from."""
+    """The sheets of one start of a server. ``hash``: of the file they were read from; ``kind``: what served, in a word."""
 
     name: str
     hash: str
     inputs: Inputs
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def sides_of(work: Work) -> Sides:
     if len(work.lives) < 2:
         raise InputError("The sheets", "they are of fewer than two lives", "Name a folder with those of more")
     lives = sorted(work.lives, key=lambda life: life.name)
-    held = held_out([life.name for life in lives], work.plan.held, work.plan.seed)
+    held = held_out([one.name for one in lives], [one.kind for one in lives], work.plan.held, work.plan.seed)
     apart = [[life for life, out in zip(lives, held, strict=True) if out is which] for which in (False, True)]
     train, kept = (joined([_read(life, work) for life in several]) for several in apart)
     if work.plan.unseen:
@@ -263,10 +264,10 @@ def _judged(network: "Network", running: "Running", work: Work, sides: Sides, we
     calibration = calibrated(found, sides.held)
     known = sides.count > 0
     known[[NONE, UNTOLD]] = True
-    fusion = fused(found, sides.held, calibration, known)
+    fusion = by_tier(found, sides.held, calibration, known)
     scores = {
         **judged_by(found, sides.held, calibration),
-        **fused_scores(*asked_of(found, sides.held, calibration, known), fusion),
+        **fused_by_tier(found, sides.held, calibration, known, fusion),
         **_deleted(network, sides.held, calibration),
     }
     seen = {key: int(sides.count[FIRST + at]) for at, key in enumerate(cause_ids())}

@@ -6,7 +6,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from teller_core.data.table import Float32, Int32, UInt8
+from teller_core.data.table import Float32, Float64, Int32, UInt8
 
 Likely = npt.NDArray[np.float32]
 
@@ -22,7 +22,7 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True)
 class Verdicts:
-    """``verdict`` uint8; ``abnormal`` float32: how likely it is abnormal; ``cause`` int32: the class (of :mod:`classes`) of the
+    """``verdict`` uint8; ``abnormal`` float64: how likely it is abnormal; ``cause`` int32: the class (of :mod:`classes`) of the
     likeliest cause of the taxonomy, and ``sure`` float32 of it; ``likely`` float32 [n, classes], rows sum to 1.
 
     By row of the sheets' parts, float32: ``suspects`` and ``pieces``: that this is the operator to blame, both together sum to 1
@@ -30,7 +30,7 @@ class Verdicts:
     """
 
     verdict: UInt8
-    abnormal: Float32
+    abnormal: Float64
     cause: Int32
     sure: Float32
     likely: Likely

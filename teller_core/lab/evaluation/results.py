@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from teller_core.data.whole import keep_text, made_folder
-from teller_core.errors import FormatError, UnknownName
+from teller_core.errors import FormatError, InputError, UnknownName
 from teller_core.ingest.files.room import cores
 from teller_core.lab.disk import alone
 from teller_core.lab.evaluation import ratchet
@@ -15,7 +15,7 @@ from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.evaluation.learners import load
 from teller_core.lab.evaluation.loading import opened, sides
 from teller_core.lab.evaluation.method import Method
-from teller_core.lab.evaluation.methods import METHODS, method
+from teller_core.lab.evaluation.methods import BY_NAME, METHODS, MODELS, method
 from teller_core.lab.evaluation.metrics import Figure
 from teller_core.lab.evaluation.ratchet import Floor, Key
 from teller_core.lab.evaluation.running import LeftOut, Progress, Sides, evaluated, left_out
@@ -78,6 +78,10 @@ def evaluate_left_out(wanted: str, folder: Path, tiers: Sequence[int], what: str
     """What one method, or each of ALL, comes to on every ``what`` (of LEFT_OUT) that it was never trained on: a table a tier,
     written into ``folder`` beside its lives. Raises TellerError.
     """
+    if wanted in MODELS:
+        raise InputError(
+            "--leave-out", "the model that ships has learned from all of the training side", "Name another method"
+        )
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
     with opened(folder, progress, cores()) as lives:
@@ -118,10 +122,10 @@ def _tables(into: Path) -> dict[Table, str]:
     found: dict[Table, str] = {}
     for path in sorted(into.glob("*.T?.txt")):
         name, _, tier = path.stem.partition(".T")
-        if name not in METHODS or tier not in map(str, TIERS):
+        if name not in BY_NAME or tier not in map(str, TIERS):
             raise UnknownName(path.name, "it is of no method and tier that is there", "Take it away")
         found[Table(name, int(tier))] = _text(path)
-    order = list(METHODS)
+    order = list(BY_NAME)
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0].method), item[0].tier)))
 
 

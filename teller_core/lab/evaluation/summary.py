@@ -90,7 +90,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 """Figures that are told of each method at DETAILED tiers."""
 DETAILED = (3, 4)
 OURS, PAPER = "ours", "paper"
-OF_OURS = (OURS, "rules", "numbers")
+OF_OURS = (OURS, "rules", "numbers", "fused", "model")
 GOALS: Mapping[str, tuple[str, float]] = {
     "request.top_1": ("cause of a struck request, top-1", 0.75),
     "request.top_3": ("the same, top-3", 0.90),

@@ -129,6 +129,12 @@ def test_what_is_drawn_is_judged_and_no_more_than_was_asked_for(label: list[int]
     assert (column[found] >= 0).all() and (np.diff(found) > 0).all()
     struck = int((column[found] == 1).sum())
     assert struck == min(int((column == 1).sum()), most // 4)
+    for label_of in (0, 1):
+        mine = found[column[found] == label_of]
+        left = np.setdiff1d(np.flatnonzero(column == label_of), mine)
+        assert (
+            not len(mine) or not len(left) or seen[mine].min() >= seen[left].max()
+        )  # what there is little of comes first
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from teller_core.data.sheets import CLUE, cause_ids
 from teller_core.data.table import Int64
 from teller_core.model.calibrating import Calibration
 from teller_core.model.classes import classes
-from teller_core.model.fusing import PRIOR, fitted, fused, fused_scores, sure_of
+from teller_core.model.fusing import PRIOR, by_tier, fitted, fused, fused_by_tier, fused_scores, sure_of
 from teller_core.model.measured import Scores
 from tests.core.model.making import inputs_of, sheets_of
 
@@ -100,6 +100,22 @@ def test_it_is_fitted_to_requests_whose_truth_is_known_and_says_how_good_it_is()
     assert told["fused, healthy requests: given a cause"] == 0.0
     nobody = replace(inputs, wanted=replace(inputs.wanted, cause=np.full(400, -1, np.int32)))
     assert fused(scores, nobody, Calibration(), known) == Fusion()
+
+
+def test_a_tier_with_enough_struck_requests_has_weights_of_its_own() -> None:
+    sheets, wanted = sheets_of(600, 3)
+    inputs = inputs_of(sheets, wanted)
+    tier = np.where(np.arange(600) % 2 == 0, 4, 2).astype(np.int32)
+    clues = np.where(tier[:, None, None] == 2, np.float32(np.nan), inputs.clues)  # at T2 no rule says anything
+    inputs = replace(inputs, tier=tier, clues=clues)
+    scores = Scores(np.zeros(600), np.zeros((600, classes())), *(np.zeros(0) for _ in range(4)), loss={})
+    known = np.ones(classes(), dtype=np.bool_)
+    found = by_tier(scores, inputs, Calibration(), known)
+    every = fused(scores, inputs, Calibration(), known)
+    assert found[0] == found[1] == found[3] == every  # nobody was struck there
+    assert found[4].weights.told > every.weights.told > found[2].weights.told
+    told = fused_by_tier(scores, inputs, Calibration(), known, found)
+    assert told["T4, fused, a struck request: top-1"] > 0.9 > told["T2, fused, a struck request: top-1"]
 
 
 @pytest.mark.parametrize("struck", [0, 300])

@@ -1,6 +1,7 @@
 """Sequences: everything has a place of its own, in its sheet, in the order in which it is read."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,15 @@ def test_every_sheet_is_read_once_in_a_pass_and_no_batch_is_too_large(
 
 def test_one_more_life_leaves_most_others_on_their_side() -> None:
     names = [f"life {at}" for at in range(40)]
-    before, after = held_out(names, 0.2, 0), held_out([*names, "one more"], 0.2, 0)
+    kinds = [""] * 41
+    before, after = held_out(names, kinds, 0.2, 0), held_out([*names, "one more"], kinds, 0.2, 0)
     assert sum(before) == 8 and sum(a != b for a, b in zip(before, after, strict=False)) <= 1
-    assert held_out(names, 0.2, 1) != before and sum(held_out(["a", "b"], 0.2, 0)) == 1
+    assert held_out(names, kinds, 0.2, 1) != before and sum(held_out(["a", "b"], ["", ""], 0.2, 0)) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_each_kind_of_life_one_is_kept_before_a_second_one_and_never_the_only_one(seed: int) -> None:
+    kinds = ["many"] * 9 + ["few"] * 2 + ["pair"] * 2 + ["one"]
+    held = held_out([f"life {at}" for at in range(len(kinds))], kinds, 0.28, seed)
+    kept = [kind for kind, out in zip(kinds, held, strict=True) if out]
+    assert sorted(kept) == ["few", "many", "many", "pair"]

@@ -10,7 +10,7 @@ from tests.core.model.making import inputs_of, sheets_of
 from tests.core.model.test_inputs import everything
 
 WHOLE = inputs_of(*sheets_of(60, 3), words=True)
-NOTHING = Masks(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NOTHING = Masks(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_nothing_is_hidden_where_nothing_is_to_be() -> None:

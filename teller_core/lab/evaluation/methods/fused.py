@@ -21,16 +21,16 @@ Named = TypeVar("Named", str, int)
 
 
 def judge(given: Model, seen: Seen) -> Judged:
-    """What ``why --model`` would say of the requests that are asked about; of steps what the model says, and what numbers suspect
-    behind what it points at.
+    """What ``why --model`` would say of the requests that are asked about; of steps what the model says, and what it points at
+    behind what numbers suspect.
     """
     steps, late = model.of_steps(given, seen), ours.late(seen)
     return replace(
         _answered(given, seen),
         step_score=steps.step_score,
         step_flag=steps.step_flag,
-        operators=[_both(*each) for each in zip(steps.operators, ours.suspected(seen), strict=True)],
-        ranks=[_both(*each) for each in zip(steps.ranks, late, strict=True)],
+        operators=[_both(*each) for each in zip(ours.suspected(seen), steps.operators, strict=True)],
+        ranks=[_both(*each) for each in zip(late, steps.ranks, strict=True)],
     )
 
 

@@ -94,6 +94,12 @@ def test_each_healthy_window_is_asked_about_in_some_of_the_episodes_that_it_stan
     assert times.tolist() == [2, 2, 2, 2, 2, 2, 6]
 
 
+@pytest.mark.parametrize("name", ["fused", "model"])
+def test_what_the_model_that_ships_never_saw_is_not_asked(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has learned from all of the training side"):
+        results.evaluate_left_out(name, tmp_path, [4], "fault", lambda text: None)
+
+
 def test_a_folder_without_lives_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no life is packed in it"), opened(tmp_path, lambda text: None):
         pass
