@@ -126,7 +126,7 @@ def draw(
     np.maximum.at(of_requests, case.capture.participation.request, looked[case.capture.participation.step])
     requests = some(judged, np.where(labels.hard, 2, of_requests > 0), round(most * (1 - STEPS)), chance)
     views = 1 + (len(np.unique(processes(case.capture.ranks)[case.capture.work.rank])) > 1)
-    steps = some(labels.step, case.profiled, round(most * STEPS / views), chance)
+    steps = some(labels.step, case.profiled.astype(np.int8), round(most * STEPS / views), chance)
     sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
     return renumbered(Drawn(sheets, truth_of(sheets, given, episode)), chance)
 

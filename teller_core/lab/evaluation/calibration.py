@@ -61,6 +61,14 @@ def coverage_at(curve: Curve, risk: float) -> Float64:
     return np.max(np.where(curve.risk <= risk, curve.coverage, 0.0), axis=-1)
 
 
+def precision_at(curve: Curve, coverage: float) -> Float64:
+    """float64 [...]: of the surest answers, at least ``coverage`` of all, the share that is right; NaN without answers."""
+    reached = curve.coverage >= coverage - 1e-9
+    first = np.argmax(reached, axis=-1)[..., None]
+    told = np.take_along_axis(1.0 - curve.risk, first, axis=-1)[..., 0]
+    return np.where(reached.any(axis=-1), told, np.nan)
+
+
 def _over(sums: Float64, given: Certain) -> Float64:
     total: Float64 = np.asarray(given.many.sum(axis=-1), dtype=np.float64)
     return np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)

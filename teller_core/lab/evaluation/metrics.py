@@ -33,6 +33,8 @@ FELT = 3.0
 """d' from which an effect stands out of the noise."""
 SURELY = 0.10
 """The risk at which coverage is asked for."""
+ANSWERED = 0.90
+"""Of struck requests, the share of which a cause is asked for: the surest."""
 SURE_DECIMALS = 3
 """Of how sure somebody is: more say nothing."""
 CERTAINTY = ("ece", "brier", "risk_over_coverage", "coverage_at_risk_10")
@@ -72,6 +74,7 @@ def figures(rows: Rows) -> list[Figure]:
         *by_view(requests),
         *alarms(rows, "healthy_beside"),
         *of_certainty(rows.requests),
+        of_abstention(requests),
         *of_steps(rows.steps, "step"),
         *of_steps(felt(rows.steps), "step_felt"),
         *of_steps(in_view(rows.steps, across=False), "step_vertical"),
@@ -211,6 +214,24 @@ def of_certainty(rows: RequestRows) -> list[Figure]:
 
     values = by_life(Sums(np.concatenate(sums, axis=1), all_of_it))
     return [_said(f"certainty.{name}", value, windows) for name, value in zip(CERTAINTY, values, strict=True)]
+
+
+def of_abstention(told: Answers) -> Figure:
+    """How often the first cause is right where a tenth of the struck requests, the least sure ones, may stay without one. Who
+    claims nothing of a request is not sure at all.
+    """
+    rows, hit = told.rows, np.flatnonzero(causes.struck(told.given))
+    claimed = np.array([bool(rows.claims[at]) for at in hit.tolist()], dtype=np.bool_)
+    sure = np.where(claimed, np.round(rows.sure[hit], SURE_DECIMALS), 0.0)
+    level, of = np.unique(-sure, return_inverse=True)
+    right = (told.given.said[hit, 0] == told.given.truth[hit]) & claimed
+    sums = [tallied(rows.life[hit], of, len(level)), tallied(rows.life[hit], of, len(level), right.astype(np.float64))]
+
+    def all_of_it(drawn: Float64) -> Float64:
+        curve = calibration.risk_coverage(Certain(-level, *np.split(drawn, 2, axis=1)))
+        return calibration.precision_at(curve, ANSWERED)[:, None]
+
+    return _figure("certainty.cause_right_at_90", Sums(np.concatenate(sums, axis=1), all_of_it), rows.window[hit])
 
 
 def of_steps(rows: StepRows, prefix: str) -> list[Figure]:

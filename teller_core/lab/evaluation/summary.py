@@ -78,6 +78,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "certainty.brier": "Brier",
         "certainty.risk_over_coverage": "risk over coverage",
         "certainty.coverage_at_risk_10": "coverage at 10 % risk",
+        "certainty.cause_right_at_90": "struck, 10 % left unnamed: right",
     },
     "False alarms, and captures in which every request is struck": {
         "healthy_beside.alarms_an_hour": "alarms a server-hour, beside struck windows",

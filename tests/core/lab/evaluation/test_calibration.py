@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teller_core.lab.evaluation.calibration import Certain, area, brier, coverage_at, expected_error, risk_coverage
+from teller_core.lab.evaluation.calibration import (
+    Certain,
+    area,
+    brier,
+    coverage_at,
+    expected_error,
+    precision_at,
+    risk_coverage,
+)
 
 answers = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.35, 0.5, 0.72, 1.0]), st.booleans(), st.floats(0.1, 3)),
@@ -70,6 +78,12 @@ def test_the_surest_answers_are_given_first() -> None:
     assert coverage_at(curve, 0.0) == 0.5 and coverage_at(curve, 0.4) == 0.75
     assert area(curve) == pytest.approx((0 + 0 + 1 / 3 + 0.5) / 4)
     assert coverage_at(risk_coverage(certain(sure, ~right, np.ones(4))), 0.1) == 0.0
+
+
+@pytest.mark.parametrize(("coverage", "right"), [(0.25, 1.0), (0.5, 1.0), (0.75, 2 / 3), (0.8, 0.5), (1.0, 0.5)])
+def test_of_so_many_surest_answers_so_many_are_right(coverage: float, right: float) -> None:
+    sure, good = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, True, False, False])
+    assert precision_at(risk_coverage(certain(sure, good, np.ones(4))), coverage) == pytest.approx(right)
 
 
 def test_without_answers_nothing_is_said() -> None:
