@@ -46,7 +46,7 @@ def test_how_sure_it_is_is_of_what_it_says() -> None:
     none = np.zeros(3, dtype=np.float32)
     said = Verdicts(
         verdict=np.array([Verdict.CALM, Verdict.CAUSE, Verdict.UNTOLD], dtype=np.uint8),
-        abnormal=np.array([0.1, 0.9, 0.8], dtype=np.float32),
+        abnormal=np.array([0.1, 0.9, 0.8]),
         cause=np.array([2, 2, 2], dtype=np.int32),
         sure=np.array([0.2, 0.7, 0.3], dtype=np.float32),
         likely=np.zeros((3, 4), dtype=np.float32),
