@@ -113,7 +113,8 @@ def tools() -> str:
 
 
 TABLES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"commands": commands, "causes": causes, "tools": tools},
+    "README.md": {"tools": tools},
+    "docs/asking.md": {"commands": commands, "causes": causes},
     "docs/answers.md": {"answers": answers},
     "docs/counted.md": {"losses": losses},
     "docs/formats.md": {"formats": formats},
