@@ -1,4 +1,4 @@
-"""``teller-mcp``: the server over stdio. stdout belongs to the protocol; everything else goes to stderr."""
+"""``teller-mcp``: the server over stdio or HTTP. stdout belongs to the protocol; everything else goes to stderr."""
 
 import argparse
 import logging
@@ -6,19 +6,29 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from teller_core.cli import VERSION, store_path
+from teller_core.cli import VERSION, data_folder, store_path
 from teller_core.errors import InputError, TellerError
 from teller_mcp.paths import default_roots
 
+if TYPE_CHECKING:
+    from teller_mcp.gate import Gate
+
+PORT = 8377
+TOKEN_NAME = "http-token"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until the client closes the connection. Returns 0, or 2 for a call that cannot be served."""
+    """Serve until the client closes the connection, or over HTTP until told to end. Returns 0, 2 for a call that cannot be
+    served, 130 when interrupted.
+    """
     given = _parser().parse_args(arguments)
     # Before the SDK does it: its handler wraps lines at 80 columns, and an audit line is one line.
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("mcp").setLevel(logging.WARNING)
     try:
+        _check(given)
         from teller_mcp.server import build_server
 
         server = build_server(
@@ -28,7 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             weights=given.weights,
         )
         try:
-            _serve(lambda: server.run("stdio"))
+            if given.http is None:
+                _serve(lambda: server.run("stdio"))
+            else:
+                _serve_http(server, given)
         finally:
             server.close()
     except TellerError as error:
@@ -49,6 +62,29 @@ def _serve(run: Callable[[], None]) -> None:
         logging.getLogger("teller").info("the client is gone")
 
 
+def _check(given: argparse.Namespace) -> None:
+    """Raise InputError for an option that says something of HTTP where nothing is served over it."""
+    for option in ("host", "allow_host", "token_file"):
+        if getattr(given, option) and given.http is None:
+            name = f"--{option.replace('_', '-')}"
+            raise InputError(name, "it says something of HTTP, and the server speaks over stdio", "Add --http")
+
+
+def _serve_http(server: "Gate", given: argparse.Namespace) -> None:
+    from teller_mcp.http import listen, serve  # over stdio nobody waits for an HTTP server to load
+    from teller_mcp.token_file import read_or_make
+
+    path = given.token_file or data_folder(os.environ) / TOKEN_NAME
+    with listen(given.host or "127.0.0.1", given.http, given.allow_host) as listener:
+        serve(server, listener, given.allow_host, read_or_make(path))
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
 def _roots(named: Sequence[Path]) -> Sequence[Path]:
     for root in named:
         if not root.is_dir():
@@ -58,7 +94,7 @@ def _roots(named: Sequence[Path]) -> Sequence[Path]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="teller-mcp", description="Why was this LLM request slow? Over MCP, on stdio."
+        prog="teller-mcp", description="Why was this LLM request slow? Over MCP, on stdio or HTTP."
     )
     parser.add_argument("--version", action="version", version=f"teller-mcp {VERSION}")
     parser.add_argument(
@@ -85,7 +121,36 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--weights", type=Path, metavar="FILE", help="of the model of root causes (default: those that ship)"
     )
+    _add_http(parser)
     return parser
+
+
+def _add_http(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("over HTTP")
+    group.add_argument(
+        "--http",
+        type=_port,
+        nargs="?",
+        const=PORT,
+        metavar="PORT",
+        help=f"serve http://127.0.0.1:PORT/mcp instead of stdio (default: {PORT}; 0: any that is free)",
+    )
+    group.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"holds the token that clients show, made where it is missing (default: {TOKEN_NAME} in the user's data folder)",
+    )
+    group.add_argument(
+        "--host", metavar="ADDRESS", help="listen there, where other machines can come; it needs --allow-host"
+    )
+    group.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="what clients call the server, besides 127.0.0.1:PORT and localhost:PORT; can be given again",
+    )
 
 
 if __name__ == "__main__":

@@ -14,9 +14,11 @@ from types import ModuleType
 import pytest
 
 import teller_mcp.server
-from teller_core.cli import VERSION
+from teller_core.cli import VERSION, data_folder
 from teller_core.errors import InputError
+from teller_mcp.__main__ import TOKEN_NAME
 from teller_mcp.__main__ import _parser as server_parser
+from teller_mcp.http import PATH
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("teller_core", "teller_mcp")
@@ -147,12 +149,24 @@ def test_the_clients_in_the_readme_are_configured_with_arguments_that_exist() ->
     text = (ROOT / "README.md").read_text("utf-8")
     snippets = [json.loads(snippet) for snippet in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
     servers = [(snippet.get("mcpServers") or snippet["servers"])["teller"] for snippet in snippets]
-    commands = [[server["command"], *server["args"]] for server in servers]
-    commands += [line.split(" -- ")[1].split() for line in text.splitlines() if line.startswith("claude mcp add")]
+    commands = [[server["command"], *server["args"]] for server in servers if "command" in server]
+    commands += [
+        line.split(" -- ")[1].split() for line in text.splitlines() if line.startswith("claude mcp add teller")
+    ]
     assert len(commands) == 3
     for command, *arguments in commands:
         assert command == "teller-mcp"
         assert server_parser().parse_args(arguments).root
+
+
+def test_the_clients_in_the_readme_that_speak_http_call_the_server_where_it_listens_and_show_its_token() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    url = f"http://127.0.0.1:{server_parser().parse_args(['--http']).http}{PATH}"
+    added = [line.split() for line in text.splitlines() if line.startswith("claude mcp add --transport http")]
+    assert [words[6] for words in added] == re.findall(r'"url": "(.+?)"', text) == [url]
+    token = data_folder({}).relative_to(Path.home()) / TOKEN_NAME
+    assert f'--header "Authorization: Bearer $(cat ~/{token})"' in text
+    assert '"headers": {"Authorization": "Bearer ${input:token}"}' in text
 
 
 def test_the_registry_entry_says_what_the_project_says() -> None:
@@ -162,13 +176,18 @@ def test_the_registry_entry_says_what_the_project_says() -> None:
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"]) and 3 <= len(entry["name"]) <= 200
     assert 1 <= len(entry["title"]) <= 100 and 1 <= len(entry["description"]) <= 100
     assert f"<!-- mcp-name: {entry['name']} -->" in (ROOT / "README.md").read_text("utf-8")
-    [package] = entry["packages"]
-    assert package["registryType"] == "pypi" and package["transport"] == {"type": "stdio"}
-    assert package["identifier"] == project["name"]
-    assert entry["version"] == package["version"] == project["version"] == VERSION
+    over_stdio, over_http = entry["packages"]
+    assert over_stdio["transport"] == {"type": "stdio"} and over_http["transport"]["type"] == "streamable-http"
+    [header] = over_http["transport"]["headers"]
+    assert header["name"] == "Authorization" and header["isRequired"] and header["isSecret"]
+    port = next(argument["value"] for argument in over_http["packageArguments"] if argument["name"] == "--http")
+    assert over_http["transport"]["url"] == f"http://127.0.0.1:{port}{PATH}"
     known = {option for action in server_parser()._actions for option in action.option_strings}
-    for argument in package["packageArguments"]:
-        assert argument["type"] == "named" and argument["name"] in known
-        assert argument["format"] in ("string", "number", "boolean", "filepath")
+    for package in entry["packages"]:
+        assert package["registryType"] == "pypi" and package["identifier"] == project["name"]
+        assert entry["version"] == package["version"] == project["version"] == VERSION
+        for argument in package["packageArguments"]:
+            assert argument["type"] == "named" and argument["name"] in known
+            assert argument["format"] in ("string", "number", "boolean", "filepath")
     allowed = {"$schema", "name", "title", "description", "version", "packages", "repository", "websiteUrl", "icons"}
     assert set(entry) <= allowed

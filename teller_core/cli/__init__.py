@@ -6,6 +6,6 @@ it recorded. Everything that is slow to load is loaded by the verb that needs it
 
 from teller_core.calls import VERSION
 from teller_core.cli.start import VERBS, main
-from teller_core.cli.verbs import Verbs, pipeline_verbs, store_path
+from teller_core.cli.verbs import Verbs, data_folder, pipeline_verbs, store_path
 
-__all__ = ["VERBS", "VERSION", "Verbs", "main", "pipeline_verbs", "store_path"]
+__all__ = ["VERBS", "VERSION", "Verbs", "data_folder", "main", "pipeline_verbs", "store_path"]

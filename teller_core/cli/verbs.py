@@ -111,14 +111,18 @@ def _refine(store: Any, report: "WhyReport", loader: "Loader", **how: Any) -> "W
     return refine(store, report, loader, **how)
 
 
+def data_folder(environment: Mapping[str, str]) -> Path:
+    """TELLER's folder in the user's data folder, whether it is there or not."""
+    return Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "teller"
+
+
 def store_path(named: Path | None, environment: Mapping[str, str]) -> Path:
     """The database to use: ``named``, else TELLER_DB, else one in the user's data folder, which is made for its user alone."""
     if named is not None:
         return named
     if environment.get("TELLER_DB"):
         return Path(environment["TELLER_DB"])
-    data = Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    folder = data / "teller"
+    folder = data_folder(environment)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
