@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from teller_core.data.capture import processes
 from teller_core.data.table import Float64, Int32, Int64, Mask, Text
 from teller_core.lab.evaluation.causes import is_across
 from teller_core.lab.evaluation.episode import NOT_JUDGED, Episode
@@ -86,8 +87,8 @@ def rows_of(episodes: Sequence[Episode], said: Sequence[Judged]) -> Rows:
         operators=_names(episodes, [j.operators for j in said], [e.labels.operators for e in episodes], life, windows),
         ranks=_names(
             episodes,
-            [[[str(rank) for rank in mine] for mine in j.ranks] for j in said],
-            [{step: (str(rank),) for step, rank in e.labels.ranks.items()} for e in episodes],
+            [[_processes(e, mine) for mine in j.ranks] for e, j in zip(episodes, said, strict=True)],
+            [{step: tuple(_processes(e, [rank])) for step, rank in e.labels.ranks.items()} for e in episodes],
             life,
             windows,
         ),
@@ -96,6 +97,12 @@ def rows_of(episodes: Sequence[Episode], said: Sequence[Judged]) -> Rows:
         episodes=len(episodes),
         lives=len(lives),
     )
+
+
+def _processes(episode: Episode, ranks: Sequence[int]) -> list[str]:
+    """``ranks`` by the process of each, once: a process that was recorded twice has two positions and is one to blame."""
+    own = processes(episode.seen.capture.ranks)
+    return list(dict.fromkeys(str(own[rank]) for rank in ranks))
 
 
 def distinct_windows(window: Int32) -> int:

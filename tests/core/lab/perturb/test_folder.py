@@ -1,13 +1,17 @@
 """A folder of episodes holds recordings, a plan and the truth, and gives the same episodes again, however often it was ended."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from teller_core.data.capture import processes
 from teller_core.errors import FormatError, InputError
 from teller_core.lab.evaluation.episode import HEALTHY, NOT_JUDGED, TEST, TRAIN
+from teller_core.lab.evaluation.method import nothing
+from teller_core.lab.evaluation.rows import rows_of
 from teller_core.lab.perturb.episodes import RUNS
 from teller_core.lab.perturb.faults import FAULTS, NO_HEADLINE
 from teller_core.lab.perturb.folder import PLAN, TRUTH, build, episodes_of, planned, truth_of
@@ -52,6 +56,26 @@ def test_who_answers_sees_neither_the_fault_nor_the_recording(folder: Path) -> N
     ((_, _, episode),) = episodes_of(folder, NAME, [2])
     assert NAME not in (episode.seen.capture.id, episode.seen.capture.name)
     assert not episode.seen.capture.files
+
+
+def test_either_trace_of_a_process_that_was_recorded_twice_is_the_rank_to_blame(folder: Path) -> None:
+    late = [at for at, one in enumerate(truth_of(folder, NAME)) if one["fault"] == "late_rank"][:1]
+    ((_, _, episode),) = episodes_of(folder, NAME, late)
+    capture, labels = episode.seen.capture, episode.labels
+    process = processes(capture.ranks)
+    step, rank = next(iter(labels.ranks.items()))
+    twice = np.flatnonzero(process == process[rank]).tolist()
+    assert len(twice) > 1 and len(np.unique(process)) > 1
+    for named, right in [
+        (twice[:1], True),
+        (twice[-1:], True),
+        (np.flatnonzero(process != process[rank]).tolist(), False),
+    ]:
+        ranks: list[list[int]] = [[] for _ in labels.step]
+        ranks[step] = named
+        rows = rows_of([episode], [replace(nothing(capture), ranks=ranks)]).ranks
+        at = sorted(labels.ranks).index(step)
+        assert (rows.named[at][0] in rows.right[at]) is right
 
 
 def test_what_was_ended_in_the_middle_goes_on_from_there(folder: Path, tmp_path: Path) -> None:
