@@ -242,6 +242,7 @@ def _lab(lab: Parser, common: Parser) -> None:
     sheets = add("sheets", "write what the root-cause model is trained on: sheets of the lives to learn from")
     sheets.add_argument("folder", type=path, metavar="FOLDER", help="where they go, one file a life")
     sheets.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
+    sheets.add_argument("--replayed", type=path, metavar="FOLDER", help="of replayed recordings as well")
     sheets.add_argument("--most", type=count, metavar="N", help="of a life, at all its tiers (default: 6000)")
     replayed = add("replayed", "replay real recordings with faults put into them, and write down what is true of each")
     replayed.add_argument("folder", type=path, metavar="FOLDER", help="where the episodes go, or are made to the end")

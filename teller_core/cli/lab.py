@@ -230,9 +230,15 @@ def _sheets(given: argparse.Namespace) -> int:
     if option(given, "json"):
         raise InputError("lab sheets", "it writes files", "Leave --json away")
     with shown_on(sys.stderr) as shown:
-        paths = write_sheets(
-            given.lives or PACKED, given.folder, lambda text: shown(text, 0, 0), most=given.most or MOST
-        )
+
+        def progress(text: str) -> None:
+            shown(text, 0, 0)
+
+        paths = write_sheets(given.lives or PACKED, given.folder, progress, most=given.most or MOST)
+        if given.replayed is not None:
+            from teller_core.lab.perturb.teaching import write_replayed
+
+            paths += write_replayed(given.replayed, given.folder, progress)
     say("\n".join(f"{path}  {path.stat().st_size:,} bytes" for path in paths))
     return 0
 

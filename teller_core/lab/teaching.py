@@ -4,7 +4,7 @@ Of each episode and tier some steps and requests are drawn: of those that were s
 many others. What is drawn is decided by names of lives alone, so that it is the same every time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from teller_core.data.capture import Capture, processes
 from teller_core.data.sheets import Kind, Sheets, View, joined
 from teller_core.data.sheets_file import Taught, read_taught, write_taught
-from teller_core.data.table import Int8, Int32, Int64, Text
+from teller_core.data.table import Int8, Int32, Int64, Mask, Text
 from teller_core.data.whole import made_folder
 from teller_core.errors import FormatError, InputError
 from teller_core.lab.benchmark import episodes as cut
@@ -41,6 +41,18 @@ WITH_RANKS = ("pieces", "suspects", "facts", "together")
 """Parts of a sheet that name ranks by number."""
 STEPS = 0.4
 """Of the room, this part is for steps."""
+
+
+class Place(NamedTuple):
+    """Where an episode stands in its life. ``request_window``, ``step_window`` int32: the window of each, -1 for none, a position
+    in ``struck`` bool.
+    """
+
+    block: int
+    strike: int
+    request_window: Int32
+    step_window: Int32
+    struck: Mask
 
 
 class Drawn(NamedTuple):
@@ -72,14 +84,14 @@ def write_sheets(
     paths: list[Path] = []
     for at, life in enumerate(found, 1):
         path = to / f"{life.name}.npz"
-        if not _there(path, coding):
+        if not there(path, coding):
             progress(f"life {at} of {len(found)}")
             write_taught(taught_of(life, tiers=tiers, most=most, coding=coding), path)
         paths.append(path)
     return paths
 
 
-def _there(path: Path, coding: "Coding | None") -> bool:
+def there(path: Path, coding: "Coding | None" = None) -> bool:
     """Whether sheets of this program's layout stand in ``path``, and of this ``coding``, where it is not the usual one."""
     if not path.exists():
         return False
@@ -100,22 +112,33 @@ def taught_of(
     drawn = [one for tier, capture in captures for one in _of_tier(life, capture, tier, rooms[tier], coding)]
     if not drawn:
         raise InputError(f"The life {life.name}", "nothing was done in it", "Build it again")
+    return together(life.name, about_of(life), drawn)
+
+
+def together(life: str, about: Mapping[str, str], drawn: Sequence[Drawn]) -> Taught:
+    """The sheets of the life called ``life``, which is ``about`` that: all that were ``drawn`` from it, at least one."""
     columns: dict[str, Any] = {}
     for name, first in drawn[0].truth.items():
         parts = [one.truth[name] for one in drawn]
         columns[name] = [cell for part in parts for cell in part] if isinstance(first, list) else np.concatenate(parts)
-    return Taught(life=life.name, about=about_of(life), sheets=joined([one.sheets for one in drawn]), **columns)
+    return Taught(life=life, about=dict(about), sheets=joined([one.sheets for one in drawn]), **columns)
 
 
 def _of_tier(life: Packed, capture: Capture, tier: int, most: int, coding: "Coding | None") -> Iterator[Drawn]:
     given = cut.episodes(life, capture, tier)
     for each in given:
         chance = np.random.default_rng(crc32(f"{life.name} {tier} {each.block} {each.strike}".encode()))
-        yield draw(each, episode_of(life, each), most // max(len(given), 1), chance, coding)
+        yield draw(place_of(each), episode_of(life, each), most // max(len(given), 1), chance, coding)
+
+
+def place_of(given: cut.Episode) -> Place:
+    """Where ``given`` stands in its life."""
+    struck = np.array([window.strike is not None for window in given.windows], np.bool_)
+    return Place(given.block, given.strike, given.labels.request_window, given.labels.step_window, struck)
 
 
 def draw(
-    given: cut.Episode, episode: Episode, most: int, chance: np.random.Generator, coding: "Coding | None" = None
+    place: Place, episode: Episode, most: int, chance: np.random.Generator, coding: "Coding | None" = None
 ) -> Drawn:
     """Some of the steps and requests of one episode, about ``most`` sheets."""
     case, labels = episode.seen.case, episode.labels
@@ -128,7 +151,7 @@ def draw(
     views = 1 + (len(np.unique(processes(case.capture.ranks)[case.capture.work.rank])) > 1)
     steps = some(labels.step, case.profiled.astype(np.int8), round(most * STEPS / views), chance)
     sheets = joined([request_sheets(case, requests), step_sheets(case, steps)])
-    return renumbered(Drawn(sheets, truth_of(sheets, given, episode)), chance)
+    return renumbered(Drawn(sheets, truth_of(sheets, place, episode)), chance)
 
 
 def renumbered(drawn: Drawn, chance: np.random.Generator) -> Drawn:
@@ -166,12 +189,12 @@ def _pick(rows: Int64, first: npt.NDArray[np.integer], room: int, chance: np.ran
     return rows[np.argsort(-first[rows].astype(np.int64), kind="stable")][:room]
 
 
-def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, Any]:
+def truth_of(sheets: Sheets, place: Place, episode: Episode) -> dict[str, Any]:
     """The columns of :class:`Taught` for sheets of one episode."""
     labels, count = episode.labels, len(sheets)
     abnormal, cause = _judged(sheets, episode)
-    place = _windows(sheets, given.labels.request_window, given.labels.step_window)
-    hit = np.array([at >= 0 and given.windows[at].strike is not None for at in map(int, place)], np.bool_)
+    window = _windows(sheets, place.request_window, place.step_window)
+    hit = (window >= 0) & place.struck[window]
     operators = [
         "\n".join(visible(name)[:LONGEST] for name in labels.operators.get(step, ())) if struck == 1 else ""
         for step, struck in zip(sheets.step.tolist(), abnormal.tolist(), strict=True)
@@ -184,8 +207,8 @@ def truth_of(sheets: Sheets, given: cut.Episode, episode: Episode) -> dict[str, 
         "abnormal": abnormal,
         "cause": cause,
         "hard": (hit & (labels.cause == "") & (abnormal == 0)).astype(np.uint8),
-        "block": np.full(count, given.block, np.int32),
-        "strike": np.where(hit, given.strike, -1).astype(np.int32),
+        "block": np.full(count, place.block, np.int32),
+        "strike": np.where(hit, place.strike, -1).astype(np.int32),
         "window": _windows(sheets, labels.request_window, labels.step_window),
         "fault": [labels.fault] * count,
         "severity": [labels.severity] * count,

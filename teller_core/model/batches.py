@@ -42,14 +42,15 @@ def by_length(length: Int64, tokens: int) -> list[Int64]:
 
 def held_out(names: Sequence[str], kinds: Sequence[str], share: float, seed: int) -> list[bool]:
     """Which of the lives called so are kept from training: one of each kind in turn, but never the only one, and of a kind by
-    hash, so that one more life moves few others.
+    hash, so that one more life moves few others. One without a kind is not what happened anywhere: it is kept where no other is.
     """
-    order = sorted(range(len(names)), key=lambda at: sha256(f"{seed} {names[at]}".encode()).digest())
+    real = [at for at, kind in enumerate(kinds) if kind] or list(range(len(names)))
+    order = sorted(real, key=lambda at: sha256(f"{seed} {names[at]}".encode()).digest())
     turn: Counter[str] = Counter()
     places: list[tuple[int, int, int]] = []
     for place, at in enumerate(order):
         places.append((turn[kinds[at]], place, at))
         turn[kinds[at]] += 1
     may = [at for number, _, at in sorted(places) if number + 1 < turn[kinds[at]]]
-    chosen = set((may or order)[: max(1, round(share * len(names)))])
+    chosen = set((may or order)[: max(1, round(share * len(real)))])
     return [at in chosen for at in range(len(names))]

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".npz"
 KIND = ("engine", "ranks", "cache")
-"""What a life is told by that makes it of another kind than others: lives of each are kept to choose by."""
+"""What a life is told by that makes it of another kind than others: lives of each are kept to choose by. Of a replayed recording
+nothing of it is told.
+"""
 TRAIN = "train"
 MOST_LESSONS = 400
 """Sheets of a life that are told in words: one after another they say much the same."""
@@ -53,7 +55,7 @@ def lives_in(folder: Path, seed: int, progress: Callable[[str], None]) -> tuple[
         symbols = max(symbols, int(taught.sheets.pieces.symbol.max(initial=-1)) + 1)
         chance = np.random.default_rng([seed, *taught.life.encode()])
         inputs = inputs_of(taught, chance)
-        kind = " ".join(taught.about.get(name, "") for name in KIND)
+        kind = " ".join(taught.about.get(name, "") for name in KIND).strip()
         lives.append(Life(taught.life, sha256(path.read_bytes()).hexdigest(), inputs, kind))
     if len(vocabularies) > 1:
         raise InputError(

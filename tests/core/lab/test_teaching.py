@@ -24,7 +24,7 @@ from teller_core.lab.benchmark.pack import lives
 from teller_core.lab.blocks import BlockTruth
 from teller_core.lab.evaluation.episode import Episode
 from teller_core.lab.injectors import injectors
-from teller_core.lab.teaching import WITH_RANKS, draw, some, taught_of, write_sheets
+from teller_core.lab.teaching import WITH_RANKS, draw, place_of, some, taught_of, write_sheets
 from teller_core.sheets import step_sheets
 from tests.core.lab.evaluation.made import episode, profiled
 from tests.core.lab.evaluation.test_loading import made_strike, made_window
@@ -55,7 +55,7 @@ def cut_of(one: Episode) -> Cut:
 
 
 def drawn(one: Episode, most: int = 40) -> teaching.Drawn:
-    return draw(cut_of(one), one, most, np.random.default_rng(1))
+    return draw(place_of(cut_of(one)), one, most, np.random.default_rng(1))
 
 
 def test_each_sheet_has_the_truth_of_its_step_or_request() -> None:

@@ -72,3 +72,9 @@ def test_of_each_kind_of_life_one_is_kept_before_a_second_one_and_never_the_only
     held = held_out([f"life {at}" for at in range(len(kinds))], kinds, 0.28, seed)
     kept = [kind for kind, out in zip(kinds, held, strict=True) if out]
     assert sorted(kept) == ["few", "many", "many", "pair"]
+
+
+def test_what_did_not_happen_anywhere_is_learned_from_and_never_chosen_by() -> None:
+    names, kinds = [f"life {at}" for at in range(20)], ["many"] * 10 + [""] * 10
+    held = held_out(names, kinds, 0.2, 0)
+    assert held[:10] == held_out(names[:10], kinds[:10], 0.2, 0) and not any(held[10:])
