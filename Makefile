@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.setup-done
+NODE_STAMP := $(VENV)/node/.setup-done
 # Tests at once: as many as the smallest machine that runs them has processors. What stops one of them stops all.
 JOBS ?= 2
 
-.PHONY: setup demo test lint types contracts wheel-test check clean
+.PHONY: setup node demo test lint types contracts wheel-test check clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@echo "teller: setting up $(VENV). This installs numpy, numba, torch and transformers once. torch is large: README.md says how to get its CPU build."
@@ -15,6 +16,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 setup: $(STAMP)
+
+# The conformance suite and the Inspector of MCP, which tests/mcp runs where they are there.
+$(NODE_STAMP): tests/node/package.json tests/node/package-lock.json $(STAMP)
+	$(VENV)/bin/python tests/node/packages.py
+	@touch $(NODE_STAMP)
+
+node: $(NODE_STAMP)
 
 demo: setup
 	$(VENV)/bin/teller demo $(ARGS)
@@ -35,7 +43,7 @@ contracts: setup
 wheel-test: setup
 	$(VENV)/bin/python tests/wheel_check.py
 
-check: test lint types contracts wheel-test
+check: node test lint types contracts wheel-test
 
 clean:
 	rm -rf $(VENV) dist build

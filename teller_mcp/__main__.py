@@ -71,12 +71,13 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def _serve_http(server: "Gate", given: argparse.Namespace) -> None:
-    from teller_mcp.http import listen, serve  # over stdio nobody waits for an HTTP server to load
+    from teller_mcp.http import http_app, listen, own_names, serve  # over stdio nobody waits for an HTTP server to load
     from teller_mcp.token_file import read_or_make
 
     path = given.token_file or data_folder(os.environ) / TOKEN_NAME
     with listen(given.host or "127.0.0.1", given.http, given.allow_host) as listener:
-        serve(server, listener, given.allow_host, read_or_make(path))
+        names = [*own_names(listener), *given.allow_host]
+        serve(http_app(server, names, read_or_make(path)), listener)
 
 
 def _port(text: str) -> int:

@@ -61,14 +61,13 @@ def listen(host: str, port: int, names: Sequence[str]) -> socket.socket:
         raise InputError("--http", why, "Name another port with --http PORT") from None
 
 
-def serve(server: Gate, listener: socket.socket, names: Sequence[str], token: str) -> None:
-    """Answer those who show ``token`` to ``listener`` until the process is told to end."""
-    host, port = listener.getsockname()[:2]
+def serve(app: ASGIApp, listener: socket.socket) -> None:
+    """Answer with ``app`` those who come to ``listener``, until the process is told to end."""
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("mcp.server.transport_security").setLevel(logging.ERROR)  # it quotes what clients sent
-    log.info("listening on http://%s%s for those who show the token", _written(host, port), PATH)
+    log.info("listening on http://%s%s for those who show the token", _written(*listener.getsockname()[:2]), PATH)
     config = uvicorn.Config(
-        http_app(server, [*own_names(host, port), *names], token),
+        app,
         loop="asyncio",
         http="h11",
         ws="none",
@@ -82,8 +81,9 @@ def serve(server: Gate, listener: socket.socket, names: Sequence[str], token: st
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def own_names(host: str, port: int) -> list[str]:
-    """What clients on this machine call a server that listens on ``port`` of ``host``; nothing where it listens elsewhere."""
+def own_names(listener: socket.socket) -> list[str]:
+    """What clients on this machine call a server on ``listener``; nothing where it listens elsewhere."""
+    host, port = listener.getsockname()[:2]
     if not _loopback(host):
         return []
     return sorted({_written(name, port) for name in (host, "127.0.0.1", "localhost", "::1")})

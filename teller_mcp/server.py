@@ -27,9 +27,11 @@ def build_server(
     tools: Sequence[ToolSpec] = TOOLS,
     allow_capture: Path | None = None,
     weights: Path | None = None,
+    gate: type[Gate] = Gate,
 ) -> Gate:
     """A server that keeps its captures in ``store_path``, reads only below ``roots``, and records only what the profiles in the
-    file ``allow_capture`` say. ``weights``: of the model, by default those that ship.
+    file ``allow_capture`` say. ``weights``: of the model, by default those that ship. ``gate``: what
+    the server is, for one that has more than this.
 
     Raises InputError for a root that is no folder, for a prompt file that contradicts itself and for profiles that are wrong.
     """
@@ -37,7 +39,7 @@ def build_server(
     tools = tools if captures is None else (*tools, *CAPTURING)
     desk = Desk(store_path, tuple(root.resolve() for root in roots), verbs, captures, Loader(weights))
     prompts = [as_mcp(prompt) for prompt in load_prompts(prompt_folder())]
-    return Gate("teller", desk=desk, specs=tools, prompts=prompts, version=VERSION, instructions=INSTRUCTIONS)
+    return gate("teller", desk=desk, specs=tools, prompts=prompts, version=VERSION, instructions=INSTRUCTIONS)
 
 
 def _captures(path: Path, store_path: Path) -> Captures:

@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.waiting import until
 
+ROOT = Path(__file__).parents[2]
 ENDED_BY_CTRL_C = 130
 
 
@@ -43,11 +44,14 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *arguments: str, program: Sequence[str] = ("-m", "teller_mcp")) -> Generator[Served]:
-    """``program`` with ``arguments``, over HTTP on a free port; its token and its log are files of ``folder``."""
+def served(folder: Path, *arguments: str, module: str = "teller_mcp") -> Generator[Served]:
+    """The program ``module`` with ``arguments``, over HTTP on a free port; its token and its log are files of ``folder``."""
     token, log = folder / "token", folder / "log"
-    command = [sys.executable, *program, "--http", "0", "--token-file", str(token), *arguments]
-    with log.open("wb") as errors, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors) as process:
+    command = [sys.executable, "-m", module, "--http", "0", "--token-file", str(token), *arguments]
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors) as process,
+    ):
         try:
             until(lambda: "listening on" in log.read_text(), process)
             [url] = re.findall(r"listening on (\S+)", log.read_text())
