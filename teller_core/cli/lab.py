@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teller_core.calls import option
+from teller_core.calls.arguments import option
 from teller_core.cli.speech import complain, say, style
 from teller_core.cli.verbs import Verbs
 from teller_core.errors import InputError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from teller_core.calls import option
+from teller_core.calls.arguments import option
 from teller_core.cli.speech import show
 from teller_core.cli.verbs import Verbs, store_path
 from teller_core.errors import InputError

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teller_core.calls import READ, option
+from teller_core.calls.arguments import option
+from teller_core.calls.model import READ
 from teller_core.cli.speech import complain, say
 from teller_core.cli.verbs import Verbs
 from teller_core.errors import InputError

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from teller_core.calls import option
+from teller_core.calls.arguments import option
 from teller_core.cli import written
 from teller_core.cli.speech import say, show, style
 from teller_core.cli.verbs import Verbs, store_path

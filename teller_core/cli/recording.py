@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from teller_core.calls import option
+from teller_core.calls.arguments import option
 from teller_core.cli.speech import complain, say, show, style
 from teller_core.cli.verbs import Verbs
 

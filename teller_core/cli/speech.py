@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from teller_core.calls import option
+from teller_core.calls.arguments import option
 from teller_core.errors import InputError
 
 if TYPE_CHECKING:

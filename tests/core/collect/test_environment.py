@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.calls import PARTS as CALLED
+from teller_core.calls.recording import PARTS as CALLED
 from teller_core.collect.environment import LOG_WRITTEN, PARTS, PLUGIN, SHIM, environment
 from teller_core.collect.output import log_line
 

@@ -1,6 +1,6 @@
 """What the command line offers of the lab is what the lab has."""
 
-from teller_core import calls
+from teller_core.calls import lab as calls
 from teller_core.lab.benchmark import lives
 from teller_core.lab.evaluation import results
 from teller_core.lab.injectors import SEVERITIES

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from teller_core.calls import READ
+from teller_core.calls.model import READ
 from teller_core.cli import main
 from teller_core.data.said import unsupported as unsupported_in
 from teller_core.data.sheets import Kind
