@@ -1,8 +1,8 @@
 """Opening a database file: whose it is, how new it is, and what is said when it cannot be used.
 
 A file that is not ours is recognized by reading its first 100 bytes: SQLite never opens it, so nothing in it runs and
-nothing beside it is made. Readers never write: ``query_only`` is on, and functions that a schema could call are not
-trusted, because somebody else may have made the file.
+nothing beside it is made. Somebody else may have made one that says it is ours: what a schema could call is not trusted, a
+journal beside it is not played back, and readers cannot write (see also guard.py).
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from teller_core.data.scratch import scratch
 from teller_core.errors import InputError, StoreError
+from teller_core.store.guard import check_schema, guard
 
 APPLICATION_ID = 0x54454C52
 """``TELR``, at byte 68 of every file of ours."""
@@ -22,6 +23,7 @@ WAIT_S = 30.0
 """How long one process waits for another that is writing. A capture of ten million spans is written in about 2 s."""
 _MAGIC = b"SQLite format 3\0"
 _OTHER = "Name another file with --db"
+_ANEW = "Do not use it, and import the captures again into a new one"
 
 
 class HasPath(Protocol):
@@ -53,29 +55,41 @@ def recognize(path: Path) -> bool:
         raise StoreError(_called(path), "it is no SQLite database, and nothing was changed", _OTHER)
     if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
         raise StoreError(_called(path), "it is the database of another program, and nothing was changed", _OTHER)
+    if _size(_beside(path, "-journal")):  # playing one back removes any file that it names
+        why = "a rollback journal lies beside it, and our stores have none"
+        raise StoreError(_called(path), why, _ANEW)
     return True
 
 
-def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    """A connection to a store that :func:`recognize` knows, in autocommit mode. Raises StoreError."""
-    mode = "rw" if _writable(path) and _writable(path.parent) else "ro"
-    if mode == "ro" and not read_only:
+def connect(path: Path, *, read_only: bool, deadline_s: float | None = None) -> sqlite3.Connection:
+    """A connection to a store that :func:`recognize` knows, in autocommit mode; after ``deadline_s`` seconds it does no more.
+    Nothing of the file has been looked at: see :func:`check`. Raises StoreError.
+    """
+    mine = _writable(path) and _writable(path.parent)
+    if not mine and not read_only:
         raise StoreError(_called(path), "the file or its folder may not be written to", _OTHER)
-    # A reader takes part in the write-ahead log where it may: what a killed writer left is then put right by whoever
-    # comes next. On a disk that cannot be written there is no log, and SQLite has to be told not to look for one.
-    beside = path.with_name(path.name + "-wal")
-    still = "&immutable=1" if mode == "ro" and not beside.exists() else ""
+    # A reader takes part in the write-ahead log: what a killed writer left is seen, and put right by the next writer. On a
+    # disk that cannot be written there is no log, and SQLite has to be told not to look for one.
+    log = _size(_beside(path, "-wal"))
+    mode = "rw" if not read_only else "ro" if mine or log else "ro&immutable=1"
     try:
-        con = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}{still}", uri=True, timeout=WAIT_S, isolation_level=None
-        )
+        con = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=WAIT_S, isolation_level=None)
+        guard(con, read_only=read_only, size=_size(path) + log, deadline_s=deadline_s)
         con.execute("PRAGMA trusted_schema=OFF")
         con.execute("PRAGMA cell_size_check=ON")
+        con.execute("PRAGMA mmap_size=0")
         con.execute(f"PRAGMA query_only={'ON' if read_only else 'OFF'}")
         con.execute("PRAGMA synchronous=NORMAL")
     except sqlite3.Error as error:
         raise refusal(path, error) from error
     return con
+
+
+def check(con: sqlite3.Connection, path: Path) -> None:
+    """Raise StoreError where what was opened is no store of ours, whatever lay there before, or has tables that are not ours."""
+    if con.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        raise StoreError(_called(path), "another file was put in its place meanwhile", "Do it again")
+    check_schema(con, path)
 
 
 def create(path: Path, fill: Callable[[sqlite3.Connection], object]) -> None:
@@ -131,6 +145,8 @@ def refusal(path: Path, error: sqlite3.Error) -> StoreError:
         ("SQLITE_CORRUPT", "it is damaged", "Move it away and import the captures again"),
         ("SQLITE_NOTADB", "it is no SQLite database", _OTHER),
         ("SQLITE_INTERRUPT", "the question took too long", "Ask for less"),
+        ("SQLITE_AUTH", "what this would run is not allowed", _ANEW),
+        ("SQLITE_TOOBIG", "a value in it is longer than any of ours", "Move it away and import the captures again"),
     ):
         if name.startswith(start):
             return StoreError(_called(path), why, next_step)
@@ -165,6 +181,18 @@ def _put(draft: Path, path: Path) -> None:
 
 def _writable(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _called(path: Path) -> str:

@@ -6,7 +6,6 @@ sqlite-utils, which would cost it 0.1 s, as much as numpy.
 """
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +22,7 @@ from teller_core.errors import StoreError, UnknownName
 from teller_core.store import captures, learned, questions
 from teller_core.store.chunks import LEVEL
 from teller_core.store.columns import read_long, rows_of_steps
-from teller_core.store.connect import connect, create, recognize, refusing
+from teller_core.store.connect import check, connect, create, recognize, refusing
 from teller_core.store.learned import LearnedRow
 from teller_core.store.migrations import MIGRATIONS, migrate, version
 from teller_core.store.questions import OperatorRows, SlowPage
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
 else:
     Row = TypeVar("Row")
 
-STEPS_BETWEEN_LOOKS = 100_000
-"""Steps of SQLite's machine between two looks at the clock: about a millisecond."""
+MOST_CAPTURES = 20_000
+"""Captures that are told of at once, in some 100 MB of memory."""
 
 
 class Store:
@@ -66,10 +65,7 @@ class Store:
                     f"the store {path.name!r}", "there is none yet", "Import something first, with `import`"
                 )
             create(path, migrate)
-        store = cls(path, connect(path, read_only=read_only))
-        if deadline_s is not None:
-            end = time.monotonic() + deadline_s
-            store._con.set_progress_handler(lambda: time.monotonic() > end, STEPS_BETWEEN_LOOKS)
+        store = cls(path, connect(path, read_only=read_only, deadline_s=deadline_s))
         try:
             store._upgrade(read_only)
         except BaseException:
@@ -133,13 +129,19 @@ class Store:
     @refusing
     def captures(self) -> list[CaptureReport]:
         """What each capture holds, the newest first."""
-        rows = self._con.execute("SELECT report, reference FROM captures ORDER BY key DESC").fetchall()
+        sql = "SELECT report, reference FROM captures ORDER BY key DESC LIMIT ?"
+        rows = self._con.execute(sql, (MOST_CAPTURES + 1,)).fetchall()
+        if len(rows) > MOST_CAPTURES:
+            raise StoreError(
+                f"the store {self.path.name!r}", f"it holds over {MOST_CAPTURES} captures", "Name another with --db"
+            )
         return [captures.read_report(*row) for row in rows]
 
     @refusing
     def resolve(self, prefix: str | None = None) -> str:
         """The id that begins with ``prefix``; the newest without one. Raises UnknownName where that is none or several."""
-        (total,) = self._con.execute("SELECT count(*) FROM captures").fetchone()
+        # SQLite counts (*) of a whole table in one step, which nothing ends where pages point to each other.
+        (total,) = self._con.execute("SELECT count(key) FROM captures").fetchone()
         if not total:
             raise UnknownName(
                 "the capture", "nothing has been imported yet", "Import a trace, a log or a folder of them"
@@ -378,6 +380,7 @@ class Store:
     @refusing
     def _upgrade(self, read_only: bool) -> None:
         """Bring an older schema up to date."""
+        check(self._con, self.path)
         seen = version(self._con)
         if seen > len(MIGRATIONS):
             raise StoreError(
@@ -388,6 +391,7 @@ class Store:
         if seen < len(MIGRATIONS):
             writer = connect(self.path, read_only=False) if read_only else self._con
             try:
+                check(writer, self.path)
                 migrate(writer)
             finally:
                 if writer is not self._con:

@@ -118,7 +118,7 @@ def test_a_store_of_a_newer_program_is_refused(tmp_path: Path, read_only: bool):
 def test_a_reader_cannot_write(tmp_path: Path):
     path = tmp_path / "teller.db"
     Store.open(path).close()
-    with Store.open(path, read_only=True) as store, pytest.raises(StoreError, match="may not be written to"):
+    with Store.open(path, read_only=True) as store, pytest.raises(StoreError, match="not allowed"):
         keep(store, "0a")
 
 
