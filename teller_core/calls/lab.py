@@ -33,11 +33,17 @@ def in_the_lab(verb: Parser, common: Parser) -> None:
     judged = add("eval", "say how good a method is on the lives of the benchmark, in one table a tier")
     judged.add_argument("method", metavar="METHOD", help="one of teller_core/lab/evaluation/methods, or all")
     judged.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")
-    known = "what is known of them (default: every tier; 4 with --leave-out)"
+    known = "what is known of them (default: every tier; 4 with --leave-out and --weights)"
     judged.add_argument("--tier", type=int, choices=range(5), help=known)
-    judged.add_argument("--leave-out", choices=LEFT_OUT, help="judge on each one that it was never trained on")
+    how = judged.add_mutually_exclusive_group()
+    how.add_argument("--leave-out", choices=LEFT_OUT, help="judge on each one that it was never trained on")
+    how.add_argument("--replayed", type=path, metavar="FOLDER", help="on replayed recordings, beside lives at tier 4")
+    how.add_argument("--versus", metavar="METHOD", help="judge nothing: say how far it is from another one, as kept")
+    how.add_argument(
+        "--weights", type=path, metavar="FILE", help="of its model, instead of those that ship: keep nothing"
+    )
     judged.add_argument(
-        "--replayed", type=path, metavar="FOLDER", help="on replayed recordings, beside lives at tier 4"
+        "--side", choices=SIDES, default="test", help="of --weights; train: lives they were chosen by (default: test)"
     )
     leaks = add("leaks", "say whether the lives of the benchmark give away what was done in them")
     leaks.add_argument("--lives", type=path, metavar="PACKED", help="where packed lives are (default: tests/lab)")

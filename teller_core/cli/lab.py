@@ -92,28 +92,36 @@ def _tell(text: str) -> None:
 
 
 def _eval(given: argparse.Namespace) -> int:
-    from teller_core.lab.evaluation.results import TIERS, evaluate, evaluate_left_out
+    from teller_core.lab.evaluation.results import TIERS
 
     if option(given, "json"):
         raise InputError("lab eval", "its tables are text", "Leave --json away")
-    every = TIERS if given.leave_out is None else TIERS[-1:]
+    every = TIERS if given.leave_out is None and given.weights is None else TIERS[-1:]
     tiers = every if given.tier is None else (given.tier,)
-    folder: Path = given.lives or PACKED
     with shown_on(sys.stderr) as shown:
-
-        def progress(text: str) -> None:
-            shown(text, 0, 0)
-
-        if given.replayed is not None:
-            from teller_core.lab.perturb.judging import evaluate_replayed
-
-            texts = evaluate_replayed(given.method, given.replayed, folder, progress)
-        elif given.leave_out is None:
-            texts = evaluate(given.method, folder, tiers, progress)
-        else:
-            texts = evaluate_left_out(given.method, folder, tiers, given.leave_out, progress)
+        texts = _judged(given, given.lives or PACKED, tiers, lambda text: shown(text, 0, 0))
     say("\n".join(texts))
     return 0
+
+
+def _judged(
+    given: argparse.Namespace, folder: Path, tiers: Sequence[int], progress: Callable[[str], None]
+) -> list[str]:
+    from teller_core.lab.evaluation.results import compare, evaluate, evaluate_left_out
+
+    if given.versus is not None:
+        return compare(given.method, given.versus, folder, tiers)
+    if given.replayed is not None:
+        from teller_core.lab.perturb.judging import evaluate_replayed
+
+        return evaluate_replayed(given.method, given.replayed, folder, progress)
+    if given.weights is not None:
+        from teller_core.lab.evaluation.unshipped import Weights, evaluate_weights
+
+        return evaluate_weights(given.method, Weights(given.weights, given.side), folder, tiers, progress)
+    if given.leave_out is not None:
+        return evaluate_left_out(given.method, folder, tiers, given.leave_out, progress)
+    return evaluate(given.method, folder, tiers, progress)
 
 
 def _rerun(given: argparse.Namespace) -> int:

@@ -50,14 +50,16 @@ def said_between(lines: Lines, low: int, high: int, own: Int64) -> Said:
         untrusted_text=[text[at] for at in chosen],
         begin=np.clip((time - low) / max(high - low, 1), 0.0, 1.0).astype(np.float32),
         own=mine[chosen].astype(np.uint8),
-        numbers=np.stack([_numbers(lines, row) for row in kept]),
+        numbers=np.stack([_numbers(lines.fields[row], lines.untrusted_text[row]) for row in kept]),
     )
 
 
 @lru_cache(maxsize=8192)
 def words(text: str) -> str:
     """``text`` on one line without what differs from one request to the next: names as ``*``, numbers as ``#``."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST])
+    plain = text[: 4 * LONGEST]
+    if not plain.isprintable():
+        plain = "".join(letter if letter.isprintable() else " " for letter in plain)
     return NUMBER.sub("#", NAMES.sub("*", plain))[:LONGEST].strip()
 
 
@@ -74,10 +76,11 @@ def _telling(lines: Lines, rows: Int64, text: Sequence[str], mine: Mask) -> list
     return [key[-1] for key in sorted(keys)]
 
 
-def _numbers(lines: Lines, row: int) -> Float32:
-    """float32 [SAID_NUMBERS]: signed log1p of the first numbers that its rule knows, else of those in its words; NaN."""
+@lru_cache(maxsize=8192)
+def _numbers(fields: str, text: str) -> Float32:
+    """float32 [SAID_NUMBERS]: signed log1p of the first numbers that a line's rule knows, else of those in its words; NaN."""
     out = np.full(SAID_NUMBERS, np.nan, np.float32)
-    given = [*_known(lines.fields[row])] or [*_written(lines.untrusted_text[row])]
+    given = [*_known(fields)] or [*_written(text)]
     for at, value in enumerate(given[:SAID_NUMBERS]):
         out[at] = np.sign(value) * np.log1p(abs(value))
     return out

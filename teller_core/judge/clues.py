@@ -19,6 +19,8 @@ from teller_core.judge.scene import Scene
 
 MOST = 2.0
 """Times its stretch that a cause may cost: what rules say of a short stretch may be of a longer one."""
+MOST_KEPT = 64
+"""Requests of which it is kept what rules say."""
 Looked = Callable[[Scene], bool]
 
 
@@ -48,15 +50,15 @@ def clues_of(view: Scene, answers: Answers) -> Clues:
 
 
 def _heard(view: Scene) -> Sequence[Clue]:
-    """What rules say, kept of the request that was asked about last: who asks a model writes its sheet by it, and then weighs the
-    model's opinion against it.
+    """What rules say, kept of the requests that were asked about last: who asks a model writes their sheets by it, and then
+    weighs the model's opinions against it.
     """
-    last = view.case.once("heard of the last request", lambda _: dict[tuple[int, Metric], Sequence[Clue]]())
+    last = view.case.once("heard of the last requests", lambda _: dict[tuple[int, Metric], Sequence[Clue]]())
     key = view.life.request, view.metric
     if key not in last:
-        said = heard(view)
-        last.clear()
-        last[key] = said
+        last[key] = heard(view)
+        if len(last) > MOST_KEPT:
+            del last[next(iter(last))]
     return last[key]
 
 

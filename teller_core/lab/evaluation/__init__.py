@@ -8,8 +8,10 @@ training        rows to learn from; ``learners`` with scikit-learn
 tuning          options, chosen on the training side
 running         one method from training to figures
 rows            what was said beside what is true, as columns
-metrics         the figures; ``causes``, ``detection``, ``ranking``, ``calibration`` compute, ``bootstrap`` draws lives again
+metrics         the figures (``figure`` is one), ``step_figures`` those of steps; ``causes``, ``detection``, ``ranking``,
+                ``calibration`` compute, ``bootstrap`` draws lives again
+paired          two methods on the same draws of lives
 tables          one method and tier as text; ``summary`` all of them; ``ratchet`` what must not fall
-results         ``lab eval``: all of it, to files
+results         ``lab eval``: all of it, to files; ``unshipped``: of weights that do not ship, to nobody's files
 density, operator_times, step_features, paper_candidates, paper_slice: what methods share or are made of
 """

@@ -3,7 +3,7 @@
 Figures are made of sums over rows, so a draw of lives adds up the sums of each: all draws are one product of matrices.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +17,12 @@ LEAST_LIVES = 3
 
 
 class Interval(NamedTuple):
-    """A figure and its 95 % interval; NaN where it cannot be said."""
+    """A figure and its 95 % interval; NaN where it cannot be said. ``drawn``: its value in each draw of lives; empty without."""
 
     value: float
     low: float
     high: float
+    drawn: Sequence[float] = ()
 
 
 class Sums(NamedTuple):
@@ -76,4 +77,4 @@ def _interval(value: float, drawn: Float64) -> Interval:
     if np.isnan(value) or not len(known):
         return Interval(value, float("nan"), float("nan"))
     low, high = np.percentile(known, (2.5, 97.5))
-    return Interval(value, float(low), float(high))
+    return Interval(value, float(low), float(high), tuple(map(float, drawn)))

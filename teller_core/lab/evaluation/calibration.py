@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from teller_core.data.table import Float64
+from teller_core.data.table import Float64, Int64
 
 BINS = 10
+PARTS = 15
+"""Of as many answers each."""
 
 
 class Certain(NamedTuple):
@@ -35,6 +37,22 @@ def expected_error(given: Certain) -> Float64:
     part = np.minimum((given.sure * BINS).astype(np.int64), BINS - 1)
     gap = (given.many * given.sure - given.right) @ np.eye(BINS)[part]
     return _over(np.abs(gap).sum(axis=-1), given)
+
+
+def equal_parts(sure: Float64) -> Int64:
+    """int64 an answer, 0 to PARTS - 1: the answers by how sure they are, in parts of as many each."""
+    part = np.empty(len(sure), dtype=np.int64)
+    part[np.argsort(sure, kind="stable")] = np.arange(len(sure)) * PARTS // max(len(sure), 1)
+    return part
+
+
+def error_of_parts(many: Float64, sure: Float64, right: Float64) -> Float64:
+    """float64 [...]: ECE with equal mass (Nguyen and O'Connor 2015): the mean distance between how sure and how right; each
+    float64 [..., PARTS]: the answers of a part, how sure they are together, and how many are right. NaN without answers.
+    """
+    total: Float64 = np.asarray(many.sum(axis=-1), dtype=np.float64)
+    gap = np.abs(sure - right).sum(axis=-1)
+    return np.divide(gap, total, out=np.full(total.shape, np.nan), where=total > 0)
 
 
 def brier(given: Certain) -> Float64:

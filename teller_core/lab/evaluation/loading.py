@@ -34,20 +34,27 @@ class Opened(NamedTuple):
 
 @contextmanager
 def opened(
-    folder: Path, progress: Callable[[str], None], at_once: int = 1, *, training: bool = True
+    folder: Path, progress: Callable[[str], None], at_once: int = 1, *, wanted: Callable[[Packed], bool] | None = None
 ) -> Generator[Opened]:
-    """The lives that are packed in ``folder``, ``at_once`` of them being unpacked at a time; without the ``training`` side where
-    nobody learns. Raises InputError where there are none.
+    """The lives that are packed in ``folder``, ``at_once`` of them being unpacked at a time; only the ``wanted`` ones. Raises
+    InputError where there are none.
     """
     found = lives(folder)
     if not found:
         raise InputError(f"--lives {folder.name}", "no life is packed in it", "Build some: teller lab build")
-    packed = [life for life in found if training or life.about["side"] == TEST]
+    packed = [life for life in found if wanted is None or wanted(life)]
+    if not packed:
+        raise InputError(f"--lives {folder.name}", "none of its lives is of those to judge", "Name another folder")
     with scratch() as place:
         stores = {life.name: place / life.name for life in packed}
         progress(f"{len(packed)} lives are unpacked")
         side_by_side([partial(unpack, life, stores[life.name]) for life in packed], at_once)
         yield Opened(packed, stores)
+
+
+def of_test(life: Packed) -> bool:
+    """Whether it is to be judged: where nobody learns, no other is needed."""
+    return life.about["side"] == TEST
 
 
 def sides(given: Opened, tier: int, progress: Callable[[str], None], at_once: int = 1) -> Sides:
@@ -78,12 +85,13 @@ def _episodes(life: Packed, store: Path, tier: int) -> Iterator[tuple[str, Episo
     if side == TEST:
         for what in ("struck", "healthy", "life"):
             for each in cut.composed(life, capture, tier, what):
-                yield what, episode_of(life, each, asked=ASKED if what == "life" else 1)
+                whole = what == "life"
+                yield what, episode_of(life, each, asked=ASKED if whole else 1, of_steps=whole)
 
 
-def episode_of(life: Packed, given: cut.Episode, asked: int = 1) -> Episode:
+def episode_of(life: Packed, given: cut.Episode, asked: int = 1, *, of_steps: bool = True) -> Episode:
     """``given`` as the evaluation has it. Windows are numbered over the whole life. One in ``asked`` of its windows is asked
-    about; but of an episode of one strike all that were struck.
+    about; but of an episode of one strike all that were struck. ``of_steps``: its steps are asked about, too.
     """
     begins = sorted(window.begin for block in life.blocks for window in block.windows)
     number = np.array([begins.index(one.window.begin) for one in given.windows] + [-1], dtype=np.int32)
@@ -107,7 +115,9 @@ def episode_of(life: Packed, given: cut.Episode, asked: int = 1) -> Episode:
         healthy_ns=sum(window.end - window.begin for window in calm),
     )
     wanted = np.array([label != NOT_JUDGED for label in request], dtype=np.bool_)
-    return Episode(life.name, blinded(given.capture, wanted), made, about_of(life))
+    blamed = np.isin(np.arange(len(made.step)), [*made.operators, *made.ranks])
+    asked_steps = ((made.step >= 0) | blamed) & of_steps
+    return Episode(life.name, blinded(given.capture, wanted, asked_steps), made, about_of(life))
 
 
 def about_of(life: Packed) -> dict[str, str]:

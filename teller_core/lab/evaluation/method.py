@@ -64,7 +64,7 @@ Judge = Callable[[Any, Seen], Judged]
 class Method:
     """``about``: one line for the head of its table. ``grid``: the options to choose from, BUDGET at most; ``seeds``: how often
     it is trained and judged where chance has a part in it; ``learns``: whether it needs a training side at all; ``of_steps``: its
-    options say how steps are scored, and nothing else.
+    options say how steps are scored, and nothing else; ``chances``: its scores of steps are the chances that they are abnormal.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Method:
     seeds: int = 1
     learns: bool = True
     of_steps: bool = False
+    chances: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.grid) <= BUDGET:

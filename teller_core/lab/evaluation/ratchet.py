@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from teller_core.errors import FormatError
-from teller_core.lab.evaluation.metrics import Figure
+from teller_core.lab.evaluation.figure import Figure
 
 HEAD = "# Floors (where the last word is most: ceilings) that no change may undo: `teller lab eval` raises them, nobody else."
 DECIMALS = 4

@@ -10,13 +10,14 @@ from teller_core.data.whole import keep_text, made_folder
 from teller_core.errors import FormatError, InputError, UnknownName
 from teller_core.ingest.files.room import cores
 from teller_core.lab.disk import alone
-from teller_core.lab.evaluation import ratchet
+from teller_core.lab.evaluation import paired, ratchet
 from teller_core.lab.evaluation.episode import Episode
+from teller_core.lab.evaluation.figure import Figure
 from teller_core.lab.evaluation.learners import load
-from teller_core.lab.evaluation.loading import opened, sides
+from teller_core.lab.evaluation.loading import of_test, opened, sides
 from teller_core.lab.evaluation.method import Method
 from teller_core.lab.evaluation.methods import BY_NAME, METHODS, MODELS, method
-from teller_core.lab.evaluation.metrics import Figure
+from teller_core.lab.evaluation.paired import Kept
 from teller_core.lab.evaluation.ratchet import Floor, Key
 from teller_core.lab.evaluation.running import LeftOut, Progress, Sides, evaluated, left_out
 from teller_core.lab.evaluation.summary import Table, summary
@@ -24,6 +25,8 @@ from teller_core.lab.evaluation.tables import left_out_lines, table, values
 from teller_core.lab.side_by_side import side_by_side
 
 RESULTS, RATCHET, SUMMARY = "results", "ratchet.txt", "summary.md"
+DRAWN = ".drawn.txt"
+"""How names of files end that hold what draws of lives came to."""
 ALL = "all"
 TIERS = (0, 1, 2, 3, 4)
 HELD = ("ours",)
@@ -41,36 +44,59 @@ Found = TypeVar("Found")
 
 
 class Done(NamedTuple):
-    """What one method came to at one tier: the text of its table, and its figures."""
+    """What one method came to at one tier: the text of its table, its figures, and as text what draws of lives came to."""
 
     name: str
     text: str
     figures: Sequence[Figure]
+    drawn: str
 
 
 def evaluate(wanted: str, folder: Path, tiers: Sequence[int], progress: Progress) -> list[str]:
-    """The tables of one method, or of ALL, written into ``folder`` beside its lives; the ratchet raised by what is better; and
-    SUMMARY of all tables that are there.
+    """The tables of one method, or of ALL, written into ``folder`` beside its lives, and what draws of lives came to beside each;
+    the ratchet raised by what is better; and SUMMARY of all tables that are there.
 
     Returns their texts, behind those of a method that is held a line for each floor that was not reached. Raises TellerError.
     """
     methods, into = _methods(wanted), folder / RESULTS
     texts: list[str] = []
-    with opened(folder, progress, cores(), training=any(one.learns for one in methods)) as lives:
+    with opened(folder, progress, cores(), wanted=None if any(one.learns for one in methods) else of_test) as lives:
         made_folder(into)  # it takes long to come to where it would be missed
         for tier in tiers:
             given = sides(lives, tier, progress, cores())
 
             def done(one: Method, at_once: int, tier: int = tier, given: Sides = given) -> Done:
                 found = evaluated(one, given, progress, at_once)
-                return Done(one.name, table(found, tier), found.figures)
+                return Done(one.name, table(found, tier), found.figures, paired.written(found.figures, found.rows))
 
             for one in _each(methods, done):
                 keep_text(into / f"{one.name}.T{tier}.txt", one.text)
+                keep_text(into / f"{one.name}.T{tier}{DRAWN}", one.drawn)
                 texts.append(one.text)
                 if one.name in HELD:
                     texts += _held(into / RATCHET, one.name, tier, one.figures)
-    keep_text(into / SUMMARY, summary(_tables(into)))
+    keep_text(into / SUMMARY, summary(_tables(into), _drawn(into)))
+    return texts
+
+
+def compare(wanted: str, other: str, folder: Path, tiers: Sequence[int]) -> list[str]:
+    """How far one method, or each of ALL, is from the ``other`` at each of ``tiers``, by what is kept of both in ``folder``:
+    nothing is judged. Raises UnknownName for a method that is not there, InputError where nothing is kept.
+    """
+    names = [*BY_NAME] if wanted == ALL else [method(wanted).name]
+    kept, theirs = _drawn(folder / RESULTS), method(other).name
+    texts: list[str] = []
+    for tier in tiers:
+        pairs = [(kept.get(Table(name, tier)), kept.get(Table(theirs, tier)), name) for name in names if name != theirs]
+        for mine, beside, name in pairs:
+            if mine is not None and beside is not None:
+                texts.append("\n".join(paired.lines_of(name, theirs, tier, paired.differences(mine, beside))))
+    if not texts:
+        raise InputError(
+            f"--versus {other}",
+            "what draws of lives came to is not kept of both",
+            f"Judge both: teller lab eval {other}",
+        )
     return texts
 
 
@@ -127,6 +153,16 @@ def _tables(into: Path) -> dict[Table, str]:
         found[Table(name, int(tier))] = _text(path)
     order = list(BY_NAME)
     return dict(sorted(found.items(), key=lambda item: (order.index(item[0].method), item[0].tier)))
+
+
+def _drawn(into: Path) -> dict[Table, Kept]:
+    """What is kept of draws of lives in a folder of results. Raises FormatError for what cannot be read."""
+    found: dict[Table, Kept] = {}
+    for path in sorted(into.glob(f"*.T?{DRAWN}")):
+        name, _, tier = path.name.removesuffix(DRAWN).partition(".T")
+        if name in BY_NAME and tier in map(str, TIERS):
+            found[Table(name, int(tier))] = paired.read(_text(path), path.name)
+    return found
 
 
 def told(into: Path) -> dict[Key, float]:

@@ -13,13 +13,15 @@ from teller_core.lab.evaluation.episode import NOT_JUDGED, Episode
 from teller_core.lab.evaluation.method import CAUSE, Judged
 
 Objects = npt.NDArray[np.object_]
+FELT = 3.0
+"""d' from which an effect stands out of the noise."""
 
 
 @dataclass(frozen=True)
 class StepRows:
     """One row a judged step of an episode. ``life``, ``window`` int32: numbers over all episodes; ``moment`` int64: when it
     began, which with the life tells steps apart; ``label`` bool: abnormal; ``score``, ``flag``: what the method said; ``across``
-    bool: of an episode whose strike is between ranks.
+    bool: of an episode whose strike is between ranks; ``severity`` and ``d_prime`` of that strike.
     """
 
     life: Int32
@@ -31,6 +33,7 @@ class StepRows:
     d_prime: Float64
     profiled: Mask
     across: Mask
+    severity: Objects
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,15 @@ class RequestRows:
 
 @dataclass(frozen=True)
 class NameRows:
-    """One row a step of which it is known what is to blame: the ``named`` and the ``right`` operators or ranks."""
+    """One row a step of which it is known what is to blame: the ``named`` and the ``right`` operators or ranks; ``severity`` and
+    ``d_prime`` of its episode's strike.
+    """
 
     life: Int32
     window: Int32
     named: Sequence[Sequence[str]]
     right: Sequence[Sequence[str]]
+    severity: Objects
     d_prime: Float64
 
 
@@ -105,6 +111,16 @@ def _processes(episode: Episode, ranks: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(str(own[rank]) for rank in ranks))
 
 
+def felt(rows: StepRows | RequestRows | NameRows) -> Mask:
+    """bool a row: the strike of its episode had an effect that stands out of the noise."""
+    return rows.d_prime >= FELT
+
+
+def struck_how(rows: StepRows | RequestRows | NameRows) -> list[str]:
+    """How hard faults struck, each once."""
+    return sorted({str(each) for each in rows.severity.tolist() if each})
+
+
 def distinct_windows(window: Int32) -> int:
     """How many windows rows come from; what lies in none stands alone."""
     return len(np.unique(window[window >= 0])) + int((window < 0).sum())
@@ -133,9 +149,10 @@ def _steps(
                 np.full(len(mine), labels.d_prime),
                 case.profiled[mine],
                 np.full(len(mine), is_across(labels.cause)),
+                np.full(len(mine), labels.severity, dtype=object),
             )
         )
-    empty = (np.int32, np.int32, np.int64, np.bool_, np.float64, np.bool_, np.float64, np.bool_, np.bool_)
+    empty = (np.int32, np.int32, np.int64, np.bool_, np.float64, np.bool_, np.float64, np.bool_, np.bool_, np.object_)
     columns = [
         np.concatenate([np.empty(0, dtype=kind), *(part[at] for part in parts)]) for at, kind in enumerate(empty)
     ]
@@ -185,5 +202,6 @@ def _names(
         window=np.array([_window(windows, life[at], int(labels[at].step_window[s])) for at, s in places], np.int32),
         named=[named[at][step] for at, step in places],
         right=[right[at][step] for at, step in places],
+        severity=np.array([labels[at].severity for at, _ in places], dtype=object),
         d_prime=np.array([labels[at].d_prime for at, _ in places], dtype=np.float64),
     )

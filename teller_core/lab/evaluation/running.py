@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from teller_core.errors import InputError
 from teller_core.lab.evaluation.episode import TEST, TRAIN, Episode
+from teller_core.lab.evaluation.figure import Figure
 from teller_core.lab.evaluation.method import Judged, Method, Options
-from teller_core.lab.evaluation.metrics import Figure, alarms, answers, figures, of_all_faulty, of_requests, of_steps
+from teller_core.lab.evaluation.metrics import alarms, answers, figures, of_all_faulty, of_requests
 from teller_core.lab.evaluation.rows import Rows, rows_of
+from teller_core.lab.evaluation.step_figures import of_steps
 from teller_core.lab.evaluation.tuning import spread, tuned
 from teller_core.lab.side_by_side import side_by_side
 
@@ -66,7 +68,7 @@ def evaluated(method: Method, sides: Sides, progress: Progress, at_once: int = 1
     progress(f"{method.name}: test side")
     fitted = method.train(sides.train, choice.options, 0)
     rows = judged(method, fitted, sides.test, at_once)
-    found = [*figures(rows), *_composed(method, fitted, sides, at_once)]
+    found = [*figures(rows, chances=method.chances), *_composed(method, fitted, sides, at_once)]
     seeds = {key: [_value(found, key)] for key in SEEDS_OF}
     for seed in range(1, method.seeds):
         again = method.train(sides.train, choice.options, seed)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
+
 from teller_core.data.assessment import Assessment
 from teller_core.data.capture import Capture
-from teller_core.data.table import Float64, Mask
+from teller_core.data.table import Float64, Int64, Mask
 from teller_core.judge.assess import assess
 from teller_core.judge.prepare import Case, prepare
 from teller_core.judge.request_numbers import request_numbers
@@ -18,12 +20,13 @@ Measured = TypeVar("Measured")
 
 @dataclass(frozen=True)
 class Seen:
-    """A capture without the names that somebody gave it. ``asked`` bool a request: whether an answer is wanted of it, None for
-    all: other answers are thrown away, so that who needs long for one need not make it.
+    """A capture without the names that somebody gave it. ``asked`` bool a request, ``asked_steps`` bool a step: whether an answer
+    is wanted of it, None for all: other answers are thrown away, so that who needs long for one need not make it.
     """
 
     capture: Capture
     asked: Mask | None = None
+    asked_steps: Mask | None = None
     measured: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     """By who needs it, by name."""
 
@@ -36,6 +39,16 @@ class Seen:
     def measure(self) -> None:
         """Measure what all methods read off it: now, before forks would each do it."""
         _ = self.steps, self.requests
+
+    @property
+    def requests_asked(self) -> Int64:
+        """The positions of the requests that an answer is wanted of."""
+        return _positions(self.asked, len(self.capture.requests.number))
+
+    @property
+    def steps_asked(self) -> Int64:
+        """The positions of such steps."""
+        return _positions(self.asked_steps, len(self.capture.steps.engine))
 
     @cached_property
     def assessment(self) -> Assessment:
@@ -58,7 +71,11 @@ class Seen:
         return request_numbers(self.capture)
 
 
-def blinded(capture: Capture, asked: Mask | None = None) -> Seen:
+def _positions(asked: Mask | None, count: int) -> Int64:
+    return np.arange(count) if asked is None else np.flatnonzero(asked)
+
+
+def blinded(capture: Capture, asked: Mask | None = None, asked_steps: Mask | None = None) -> Seen:
     """``capture`` as methods see it: names of files, of the capture and its id say nothing."""
     files = [file._replace(name=f"file-{at}") for at, file in enumerate(capture.files)]
-    return Seen(replace(capture, id="capture", name="capture", files=files), asked)
+    return Seen(replace(capture, id="capture", name="capture", files=files), asked, asked_steps)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from teller_core.lab.evaluation.metrics import better_of
+from teller_core.lab.evaluation.figure import better_of
+from teller_core.lab.evaluation.paired import PAIRED, Difference, Kept, differences
 from teller_core.lab.evaluation.tables import BY_CAUSE, Said, said
 
 HEADLINES: Mapping[str, str] = {
@@ -44,6 +45,19 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "step.recall_at_fpr_0.1": "recall at 0.1 %",
         "step_whole_life.pr_auc_at_1": "whole lives: PR-AUC 1 %",
     },
+    "Effects of d' 3 and more": {
+        "effect_from_3.macro_f1": "cause: macro F1",
+        "step_felt_vertical.f1_at_43": "steps, vertical: F1 43 %",
+        "step_felt_horizontal.f1_at_43": "horizontal: F1 43 %",
+        "step_felt.recall_at_fpr_1": "recall at 1 % false alarms",
+        "step_felt_vertical.recall_at_fpr_1": "vertical: recall at 1 %",
+        "step_felt_horizontal.recall_at_fpr_1": "horizontal: recall at 1 %",
+        "step_felt_vertical.pr_auc_at_1": "vertical: PR-AUC 1 %",
+        "step_felt_horizontal.pr_auc_at_1": "horizontal: PR-AUC 1 %",
+        "operator_felt.ac_at_1": "operator AC@1",
+        "operator_felt.macro_f1": "operator macro F1",
+        "rank_felt.ac_at_1": "rank AC@1",
+    },
     "Steps, effects of d' 3 and more": {
         "step_felt.f1_at_43": "F1 43 %",
         "step_felt.pr_auc_at_43": "PR-AUC 43 %",
@@ -66,6 +80,11 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
             ("step", "pr_auc_at_10", "steps, PR-AUC 10 %"),
         )
     },
+    "Steps by how hard the fault struck": {
+        f"step_severity_{each}.{figure}": f"{each}: {name}"
+        for each in ("slight", "clear", "strong", "extreme")
+        for figure, name in (("f1_at_43", "F1 43 %"), ("pr_auc_at_1", "PR-AUC 1 %"))
+    },
     "Operators and ranks": {
         "operator.ac_at_1": "operator AC@1",
         "operator.ac_at_3": "AC@3",
@@ -75,6 +94,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "As right as it is sure": {
         "certainty.ece": "calibration error",
+        "certainty.step_ece": "of steps",
         "certainty.brier": "Brier",
         "certainty.risk_over_coverage": "risk over coverage",
         "certainty.coverage_at_risk_10": "coverage at 10 % risk",
@@ -92,6 +112,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 DETAILED = (3, 4)
 OURS, PAPER = "ours", "paper"
 OF_OURS = (OURS, "rules", "numbers", "fused", "model")
+COMPARED = ("fused", OURS)
+"""Methods that are held against each other one, draw of lives by draw of lives."""
 GOALS: Mapping[str, tuple[str, float]] = {
     "request.top_1": ("cause of a struck request, top-1", 0.75),
     "request.top_3": ("the same, top-3", 0.90),
@@ -111,8 +133,8 @@ class Table(NamedTuple):
     tier: int
 
 
-def summary(tables: Mapping[Table, str]) -> str:
-    """All ``tables`` (texts, in the order of the methods), ending with a line feed."""
+def summary(tables: Mapping[Table, str], drawn: Mapping[Table, Kept] = {}) -> str:
+    """All ``tables`` (texts, in the order of the methods) and what draws of lives came to, ending with a line feed."""
     told = {table: said(text) for table, text in tables.items()}
     methods = list(dict.fromkeys(table.method for table in tables))
     tiers = sorted({table.tier for table in tables})
@@ -125,6 +147,14 @@ def summary(tables: Mapping[Table, str]) -> str:
         lines += ["", f"## What ours is to reach, at T{table.tier}", "", *_goals(told, table)]
     if ahead := [*_ahead(told, tiers)]:
         lines += ["", "## Ours beside the paper's method, figure by figure", "", *ahead]
+    for first in COMPARED:
+        if apart := [*_apart(first, methods, drawn, tiers)]:
+            lines += [
+                "",
+                f"## {first.capitalize()} less each other method, lives drawn again for both alike",
+                "",
+                *apart,
+            ]
     for key, title in HEADLINES.items():
         lines += ["", f"## {title}", "", *_head([f"T{tier}" for tier in tiers])]
         lines += [_row(name, [told.get(Table(name, tier), {}).get(key) for tier in tiers]) for name in methods]
@@ -170,6 +200,26 @@ def _ahead(told: Mapping[Table, Mapping[str, Said]], tiers: Sequence[int]) -> It
         named = [f"{key} ({_number(mine[key].value)}, theirs {_number(theirs[key].value)})" for key in others]
         where = f", not in {', '.join(named)}" if named else ""
         yield f"- T{tier}. Ours is ahead in {len(both) - len(others)} of {len(both)}{where}."
+
+
+def _apart(first: str, methods: Sequence[str], drawn: Mapping[Table, Kept], tiers: Sequence[int]) -> Iterator[str]:
+    """A line a method and tier: differences from it, with a star where 0 is not in their interval."""
+    lines: list[str] = []
+    for tier in tiers:
+        for other in methods:
+            mine, theirs = drawn.get(Table(first, tier)), drawn.get(Table(other, tier))
+            if other == first or mine is None or theirs is None:
+                continue
+            found = {one.key: one for one in differences(mine, theirs)}
+            cells = [_difference(found.get(key)) for key in PAIRED]
+            lines.append(f"| T{tier}: {other} | {' | '.join(cells)} |")
+    if lines:
+        yield from _head(PAIRED)
+        yield from lines
+
+
+def _difference(one: Difference | None) -> str:
+    return "-" if one is None else _cell(Said(one.value, one.low, one.high)) + (" *" if one.sure else "")
 
 
 def _verdict(said: Said | None, least: float) -> str:

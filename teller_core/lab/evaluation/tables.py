@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from teller_core.lab.evaluation import causes
-from teller_core.lab.evaluation.metrics import LEAST_POSITIVES, Figure
+from teller_core.lab.evaluation.figure import LEAST_POSITIVES, Figure
 from teller_core.lab.evaluation.rows import RequestRows, distinct_windows
 from teller_core.lab.evaluation.running import Evaluation, LeftOut
 from teller_core.lab.evaluation.training import MOST_ROWS
@@ -23,18 +23,28 @@ TITLES: Mapping[str, str] = {
     "healthy_alone": "False alarms in captures without any fault",
     "all_faulty": "Captures in which every request is struck",
     "certainty": "As right as it is sure",
+    "unseen": "Requests struck by a cause that was kept from training",
     "step": "Steps: abnormal or not, at each share of abnormal steps (%)",
     "step_felt": "Steps, effects of d' 3 and more",
     "step_vertical": "Steps, vertical view: struck inside a rank",
     "step_horizontal": "Steps, horizontal view: struck between ranks",
+    "step_felt_vertical": "Steps, vertical view, effects of d' 3 and more",
+    "step_felt_horizontal": "Steps, horizontal view, effects of d' 3 and more",
+    "step_severity": "Steps, by how hard the fault struck",
     "step_profiled": "Steps of which there is a profile",
     "step_whole_life": "Steps of whole lives",
     "request_whole_life": "Requests of whole lives",
     "operator": "Operators of profiled steps",
+    "operator_felt": "Operators of profiled steps, effects of d' 3 and more",
+    "operator_severity": "Operators of profiled steps, by how hard the fault struck",
     "rank": "Ranks (faults of one rank strike the second one: whoever always names that is right)",
+    "rank_felt": "Ranks, effects of d' 3 and more",
+    "rank_severity": "Ranks, by how hard the fault struck",
 }
 """By what keys begin with, in the order of the table."""
-WIDE = 36
+PARTED = ("severity", "effect", "view", "step_severity", "operator_severity", "rank_severity")
+"""Of these, keys have the part behind it."""
+WIDE = 38
 NUMBER = r"-?\d+\.\d{4}"
 LINE = re.compile(
     rf"^(?P<key>[a-z_0-9]+\.[a-z_0-9.]+) +(?P<value>{NUMBER})(?: +(?P<low>{NUMBER}) to (?P<high>{NUMBER}))?(?= |$)",
@@ -64,14 +74,14 @@ class Said(NamedTuple):
     high: float | None
 
 
-def table(done: Evaluation, tier: int) -> str:
-    """The whole table, ending with a line feed."""
+def table(done: Evaluation, tier: int, side: str = "Test side") -> str:
+    """The whole table, ending with a line feed. ``side``: whose lives were judged."""
     rows = done.rows
     windows = distinct_windows(rows.requests.window)
     steps, abnormal = len(rows.steps.label), int(rows.steps.label.sum())
     lines = [
         f"{done.method.name} at T{tier}: {done.method.about}",
-        f"Test side: {rows.lives} lives, {rows.episodes} episodes, {len(rows.requests.truth)} judged requests in {windows} "
+        f"{side}: {rows.lives} lives, {rows.episodes} episodes, {len(rows.requests.truth)} judged requests in {windows} "
         f"windows, {steps} judged steps, {abnormal} of them abnormal.",
         "Intervals: 95 %, lives drawn again. windows: those in which there was something to find; nothing is said of fewer than "
         f"{LEAST_POSITIVES}.",
@@ -107,7 +117,7 @@ def said(text: str) -> dict[str, Said]:
 
 def _prefix(key: str) -> str:
     head = key.partition(".")[0]
-    return next((known for known in ("severity", "effect", "view") if head.startswith(f"{known}_")), head)
+    return next((known for known in PARTED if head.startswith(f"{known}_")), head)
 
 
 def _line(figure: Figure) -> str:

@@ -1,13 +1,14 @@
 """Ours with the model that ships: what numbers and rules answer, made better by what it says of the same sheets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import TypeVar
 
-import numpy as np
-
 from teller_core.context.linking import step_linked
+from teller_core.data.table import Int64
+from teller_core.judge.clues import MOST_KEPT
 from teller_core.judge.diagnose import judge as answer
 from teller_core.judge.fusing import refined
 from teller_core.judge.reschedule.findings import LEFT
@@ -37,16 +38,24 @@ def judge(given: Model, seen: Seen) -> Judged:
 def _answered(given: Model, seen: Seen) -> Judged:
     empty = nothing(seen.capture)
     causes, verdict, sure = [*empty.causes], [*empty.verdict], empty.sure.copy()
-    asked = np.arange(len(verdict)) if seen.asked is None else np.flatnonzero(seen.asked)
-    may = given.card.learned_at(seen.capture.tier)
-    said = opinions(given, request_sheets(seen.case, asked.astype(np.int64))) if may else [None] * len(asked)
-    case = replace(seen.case, link=partial(step_linked, seen.capture), measured={LEFT: 0})
-    for request, opinion in zip(asked.tolist(), said, strict=True):
-        rules = answer(case, request)
-        report = rules if opinion is None else refined(case, request, rules, opinion)
-        causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
-        verdict[request], sure[request] = report.verdict, report.confidence
+    link = partial(step_linked, seen.capture)
+    case = replace(seen.case, link=link, measured={LEFT: 0})
+    for asked in _parts(seen.requests_asked):
+        said = opinions(given, request_sheets(seen.case, asked)) if given.card.learned_at(seen.capture.tier) else []
+        # As refining has it: the opinion is weighed against what the sheet was written by.
+        held = replace(seen.case, link=link, measured={**seen.case.measured, LEFT: 0})
+        for request, opinion in zip_longest(asked.tolist(), said):
+            rules = answer(case, request)
+            report = rules if opinion is None else refined(held, request, rules, opinion)
+            causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
+            verdict[request], sure[request] = report.verdict, report.confidence
     return replace(empty, causes=causes, verdict=verdict, sure=sure)
+
+
+def _parts(requests: Int64) -> Iterator[Int64]:
+    """As many at a time as it is kept of what rules say of them."""
+    for low in range(0, len(requests), MOST_KEPT):
+        yield requests[low : low + MOST_KEPT]
 
 
 def _both(first: Sequence[Named], then: Sequence[Named]) -> list[Named]:
@@ -60,4 +69,5 @@ METHOD = Method(
     model.loaded,
     judge,
     learns=False,
+    chances=True,
 )

@@ -31,22 +31,26 @@ def loaded(episodes: Sequence[Episode], options: Options, seed: int) -> Model:
 
 
 def judge(model: Model, seen: Seen) -> Judged:
-    """What the model says of all steps and requests of the capture."""
-    capture, case = seen.capture, seen.case
-    requests = request_sheets(case, np.arange(len(capture.requests.number)))
-    of_requests = judged(model, requests)
-    return replace(
-        of_steps(model, seen),
-        causes=[_claims(of_requests, at) for at in range(len(requests))],
-        verdict=[WORDS[Verdict(each)] for each in of_requests.verdict.tolist()],
-        sure=sure(of_requests),
-    )
+    """What the model says of the steps and requests that are asked about."""
+    of_them, asked = of_steps(model, seen), seen.requests_asked
+    if not len(asked):
+        return of_them
+    of_requests = judged(model, request_sheets(seen.case, asked))
+    causes, verdict, certain = [*of_them.causes], [*of_them.verdict], of_them.sure.copy()
+    certain[asked] = sure(of_requests)
+    for at, request in enumerate(asked.tolist()):
+        causes[request] = _claims(of_requests, at)
+        verdict[request] = WORDS[Verdict(int(of_requests.verdict[at]))]
+    return replace(of_them, causes=causes, verdict=verdict, sure=certain)
 
 
 def of_steps(model: Model, seen: Seen) -> Judged:
-    """What the model says of all steps of the capture, and nothing of its requests."""
-    steps = step_sheets(seen.case, np.arange(len(seen.capture.steps.engine)))
-    return _of_steps(nothing(seen.capture), steps, judged(model, steps))
+    """What the model says of the steps that are asked about, and nothing of requests."""
+    empty, asked = nothing(seen.capture), seen.steps_asked
+    if not len(asked):
+        return empty
+    steps = step_sheets(seen.case, asked)
+    return _of_steps(empty, steps, judged(model, steps))
 
 
 def sure(said: Verdicts) -> Float64:
@@ -105,5 +109,10 @@ def _best(names: Sequence[Named], likely: Sequence[float]) -> list[Named]:
 
 
 METHOD = Method(
-    "model", "the model that ships, alone: trained on the training side, as its card says", loaded, judge, learns=False
+    "model",
+    "the model that ships, alone: trained on the training side, as its card says",
+    loaded,
+    judge,
+    learns=False,
+    chances=True,
 )

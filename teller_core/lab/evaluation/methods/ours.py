@@ -67,7 +67,7 @@ def _answered(seen: Seen, case: Case) -> Judged:
     """What :func:`judge.diagnose.diagnose_each` says of the requests that are asked about."""
     empty = nothing(seen.capture)
     causes, verdict, sure = [*empty.causes], [*empty.verdict], empty.sure.copy()
-    for request in range(len(verdict)) if seen.asked is None else np.flatnonzero(seen.asked).tolist():
+    for request in seen.requests_asked.tolist():
         report = answer(case, request)
         causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
         verdict[request], sure[request] = report.verdict, report.confidence

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from teller_core.errors import InputError
+from teller_core.judge import claims, clues, diagnose
+from teller_core.judge.evidence import Clue
+from teller_core.judge.scene import Scene
 from teller_core.lab.evaluation.episode import Episode
-from teller_core.lab.evaluation.methods import method, ours
+from teller_core.lab.evaluation.methods import fused, method, ours
+from teller_core.lab.evaluation.methods import model as model_method
 from teller_core.lab.evaluation.methods.fused import judge
 from teller_core.lab.evaluation.seen import blinded
 from teller_core.model.judging import SHIPPED, Model, load
@@ -39,6 +43,38 @@ def test_only_what_is_asked_about_is_answered(model: Model) -> None:
     one, all_of_them = judge(model, blinded(given.seen.capture, asked)), judge(model, given.seen)
     assert one.causes[7] == all_of_them.causes[7] and one.sure[7] == all_of_them.sure[7]
     assert not any(one.causes[:7]) and not one.sure[8:].any()
+
+
+def test_steps_that_nobody_asks_about_are_not_read(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = profiled(0)
+    asked = np.zeros(len(given.labels.step), dtype=np.bool_)
+    asked[[3, 9]] = True
+    one, whole = judge(model, blinded(given.seen.capture, asked_steps=asked)), judge(model, given.seen)
+    assert np.flatnonzero(np.isfinite(one.step_score)).tolist() == [3, 9]
+    assert one.step_score[asked] == pytest.approx(whole.step_score[asked], abs=1e-5)
+    assert one.operators[3] == whole.operators[3]
+    monkeypatch.setattr(model_method, "step_sheets", lambda *given: pytest.fail("a sheet was written"))
+    nothing_asked = judge(model, blinded(given.seen.capture, asked_steps=asked & False))
+    assert not np.isfinite(nothing_asked.step_score).any()
+
+
+def test_rules_are_heard_once_for_a_sheet_and_once_for_its_answer(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []
+
+    def counted(view: Scene) -> list[Clue]:
+        heard.append(view.life.request)
+        return claims.heard(view)
+
+    monkeypatch.setattr(clues, "heard", counted)
+    monkeypatch.setattr(diagnose, "heard", counted)
+    monkeypatch.setattr(clues, "MOST_KEPT", 5)
+    monkeypatch.setattr(fused, "MOST_KEPT", 5)
+    seen = blinded(episode(0, "gc").seen.capture)
+    judge(model, seen)
+    assert sorted(heard) == sorted([*seen.requests_asked.tolist()] * 2)
+    assert len(seen.case.measured["heard of the last requests"]) == 5
 
 
 @pytest.mark.skipif(SHIPPED.is_file(), reason="a model ships")

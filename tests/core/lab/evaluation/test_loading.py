@@ -17,7 +17,7 @@ from teller_core.lab.benchmark.labels import Labels as Told
 from teller_core.lab.benchmark.pack import Packed
 from teller_core.lab.blocks import BlockTruth, StrikeTruth, Window
 from teller_core.lab.evaluation import loading, results
-from teller_core.lab.evaluation.loading import Opened, about_of, episode_of, opened, sides
+from teller_core.lab.evaluation.loading import Opened, about_of, episode_of, of_test, opened, sides
 from teller_core.lab.evaluation.ratchet import read, written
 from teller_core.lab.evaluation.running import Sides
 from tests.core.lab.evaluation.made import episode, side
@@ -63,6 +63,9 @@ def test_labels_keep_what_they_say_and_windows_are_numbered_over_the_life(tmp_pa
     assert labels.step[:3].tolist() == [-1, 0, 1]
     assert labels.request_window[:3].tolist() == [2, 1, -1] and labels.step_window[:2].tolist() == [1, -1]
     assert (labels.operators, labels.ranks) == ({5: ("aten::mm",)}, {6: 0})
+    assert found.seen.steps_asked.tolist() == [at for at in range(steps) if at % 3 or at in (5, 6)]
+    only = episode_of(life, Cut("a1", 0, 0, block.strikes[0], 4.0, chosen, seen.capture, told), of_steps=False)
+    assert not len(only.seen.steps_asked) and only.seen.requests_asked.tolist() == found.seen.requests_asked.tolist()
     assert (labels.fault, labels.severity, labels.d_prime, labels.healthy_ns) == ("some_fault", "clear", 4.0, 10)
     assert found.about == about_of(life) == {"side": "test", "engine": "vllm", "ranks": "2", "load": "chat"}
 
@@ -111,10 +114,13 @@ def test_lives_are_unpacked_once_and_the_training_side_where_somebody_learns(
     packed = [Packed(name, tmp_path, {"side": name}, []) for name in ("train", "test")]
     monkeypatch.setattr(loading, "lives", lambda folder: packed)
     monkeypatch.setattr(loading, "unpack", lambda life, path: path.write_text(life.name))
-    for training, wanted in ((True, ["train", "test"]), (False, ["test"])):
-        with opened(tmp_path, lambda text: None, 2, training=training) as given:
-            assert [given.stores[life.name].read_text() for life in given.lives] == wanted
+    for wanted, names in ((None, ["train", "test"]), (of_test, ["test"])):
+        with opened(tmp_path, lambda text: None, 2, wanted=wanted) as given:
+            assert [given.stores[life.name].read_text() for life in given.lives] == names
         assert not any(store.exists() for store in given.stores.values())
+    nobody = opened(tmp_path, lambda text: None, wanted=lambda life: False)
+    with pytest.raises(InputError, match="none of its lives is of those to judge"), nobody:
+        pass
 
 
 def test_lives_are_read_side_by_side_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,11 +194,18 @@ def test_a_table_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
         results.told(tmp_path)
 
 
-def test_the_verb_has_no_json(tmp_path: Path) -> None:
-    given = argparse.Namespace(
-        action="eval", method="ours", lives=tmp_path, tier=4, leave_out=None, replayed=None, json=True
-    )
-    with pytest.raises(InputError, match="its tables are text"):
-        VERBS["lab"](given, lambda: None)
-    with pytest.raises(InputError, match="no life is packed"):
-        VERBS["lab"](argparse.Namespace(**{**vars(given), "json": False}), lambda: None)
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"json": True}, "its tables are text"),
+        ({}, "no life is packed"),
+        ({"leave_out": "fault"}, "no life is packed"),
+        ({"versus": "paper"}, "what draws of lives came to is not kept of both"),
+        ({"weights": Path("some.safetensors")}, "ours asks no model"),
+    ],
+)
+def test_the_verb_judges_as_it_is_asked_to_and_has_no_json(tmp_path: Path, more: dict[str, Any], why: str) -> None:
+    given = {"action": "eval", "method": "ours", "lives": tmp_path, "tier": 4, "side": "test", "json": False}
+    given |= dict.fromkeys(("leave_out", "replayed", "versus", "weights"))
+    with pytest.raises(InputError, match=why):
+        VERBS["lab"](argparse.Namespace(**given | more), lambda: None)

@@ -6,18 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from teller_core.lab.evaluation import figure
 from teller_core.lab.evaluation.episode import Episode
-from teller_core.lab.evaluation.method import CAUSE, TYPICAL, Claim, Judged, nothing
-from teller_core.lab.evaluation.metrics import (
-    Figure,
-    alarms,
-    answers,
-    distinct_healthy,
-    figures,
-    of_all_faulty,
-    of_steps,
-)
+from teller_core.lab.evaluation.figure import Figure
+from teller_core.lab.evaluation.method import CANNOT, CAUSE, TYPICAL, Claim, Judged, nothing
+from teller_core.lab.evaluation.metrics import alarms, answers, figures, of_all_faulty, of_unseen
 from teller_core.lab.evaluation.rows import rows_of
+from teller_core.lab.evaluation.step_figures import distinct_healthy, of_steps
 from tests.core.lab.evaluation.made import WINDOW, episode, side
 
 LIVES = side(range(7))
@@ -121,6 +116,28 @@ def test_hard_negatives_count_by_themselves() -> None:
     found = said(hard, crying)
     assert found["request.hard_unclaimed"].value == 0.0
     assert found["healthy_beside.alarms_an_hour"].value == pytest.approx(3600 / (WINDOW / 1000))
+
+
+def test_a_cause_kept_from_training_is_to_be_called_abnormal_and_not_another_cause() -> None:
+    def unseen(method: Callable[[Episode], Judged]) -> tuple[float, ...]:
+        rows = rows_of(LIVES, [method(each) for each in LIVES]).requests
+        found = of_unseen(answers(rows), "host.io_stall")
+        assert [one.key.partition(".")[2] for one in found] == ["called_abnormal", "named", "named_wrongly"]
+        assert [one.better for one in found] == [1, 0, -1]
+        return tuple(one.value for one in found)
+
+    def undecided(one: Episode) -> Judged:
+        return replace(oracle(one), causes=[[]] * len(one.labels.request), verdict=[CANNOT] * len(one.labels.request))
+
+    def content(one: Episode) -> Judged:
+        return replace(undecided(one), verdict=[TYPICAL] * len(one.labels.request))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure, "LEAST_POSITIVES", 14)  # a third of the struck windows
+        assert unseen(oracle) == (1.0, 1.0, 0.0)
+        assert unseen(crying) == (1.0, 1.0, 1.0)
+        assert unseen(undecided) == (1.0, 0.0, 0.0)
+        assert unseen(content) == (0.0, 0.0, 0.0)
 
 
 def test_typical_is_a_miss_where_everybody_is_struck() -> None:
