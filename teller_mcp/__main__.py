@@ -8,15 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from teller_core.calls.serving import TOKEN_NAME, named, serving
 from teller_core.cli import VERSION, data_folder, store_path
 from teller_core.errors import InputError, TellerError
 from teller_mcp.paths import default_roots
 
 if TYPE_CHECKING:
     from teller_mcp.gate import Gate
-
-PORT = 8377
-TOKEN_NAME = "http-token"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,8 +64,7 @@ def _check(given: argparse.Namespace) -> None:
     """Raise InputError for an option that says something of HTTP where nothing is served over it."""
     for option in ("host", "allow_host", "token_file"):
         if getattr(given, option) and given.http is None:
-            name = f"--{option.replace('_', '-')}"
-            raise InputError(name, "it says something of HTTP, and the server speaks over stdio", "Add --http")
+            raise InputError(named(option), "it says something of HTTP, and the server speaks over stdio", "Add --http")
 
 
 def _serve_http(server: "Gate", given: argparse.Namespace) -> None:
@@ -80,17 +77,11 @@ def _serve_http(server: "Gate", given: argparse.Namespace) -> None:
         serve(http_app(server, names, read_or_make(path)), listener)
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port")
-    return int(text)
-
-
-def _roots(named: Sequence[Path]) -> Sequence[Path]:
-    for root in named:
+def _roots(given: Sequence[Path]) -> Sequence[Path]:
+    for root in given:
         if not root.is_dir():
             raise InputError(f"--root {root}", "it is no folder", "Name a folder that holds traces")
-    return named or default_roots(Path.cwd(), Path.home())
+    return given or default_roots(Path.cwd(), Path.home())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,59 +90,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"teller-mcp {VERSION}")
     parser.add_argument(
-        "--root",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="a folder whose traces may be imported; can be given again. Default: the current folder, unless that is the "
-        "home folder or above it: then none",
-    )
-    parser.add_argument(
         "--db",
         type=Path,
         metavar="FILE",
         help="where captures are kept (default: TELLER_DB, else a file in the user's data folder)",
     )
-    parser.add_argument(
-        "--allow-capture",
-        type=Path,
-        metavar="PROFILES",
-        help="a TOML file that says what may be recorded: it adds the tools capture_trace and job (default: nothing may)",
-    )
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="of the model of root causes (default: those that ship)"
-    )
-    _add_http(parser)
+    serving(parser)
     return parser
-
-
-def _add_http(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("over HTTP")
-    group.add_argument(
-        "--http",
-        type=_port,
-        nargs="?",
-        const=PORT,
-        metavar="PORT",
-        help=f"serve http://127.0.0.1:PORT/mcp instead of stdio (default: {PORT}; 0: any that is free)",
-    )
-    group.add_argument(
-        "--token-file",
-        type=Path,
-        metavar="FILE",
-        help=f"holds the token that clients show, made where it is missing (default: {TOKEN_NAME} in the user's data folder)",
-    )
-    group.add_argument(
-        "--host", metavar="ADDRESS", help="listen there, where other machines can come; it needs --allow-host"
-    )
-    group.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="HOST:PORT",
-        help="what clients call the server, besides 127.0.0.1:PORT and localhost:PORT; can be given again",
-    )
 
 
 if __name__ == "__main__":

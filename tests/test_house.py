@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 import teller_mcp.server
+from teller_core.calls.serving import TOKEN_NAME
 from teller_core.cli import VERSION, data_folder
 from teller_core.errors import InputError
-from teller_mcp.__main__ import TOKEN_NAME
 from teller_mcp.__main__ import _parser as server_parser
 from teller_mcp.http import PATH
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from teller_core.calls.arguments import Add, count, path
+from teller_core.calls.serving import serving
 
 PARTS = ("hooks", "plugin", "nvtx", "cupti", "scopes", "log", "collectives", "samples")
 """Of the recorder, as teller_core.collect.environment knows them, which is not loaded for a look at the help."""
@@ -80,15 +81,7 @@ def doctor(add: Add) -> None:
 
 def running(add: Add) -> None:
     """Add serve and demo."""
-    serve = add("serve", "run the MCP server over stdio")
-    serve.add_argument("--root", type=Path, action="append", default=[], metavar="FOLDER", help="what may be imported")
-    serve.add_argument(
-        "--allow-capture",
-        type=Path,
-        metavar="PROFILES",
-        help="a file that says what may be recorded (default: nothing)",
-    )
-    serve.add_argument("--weights", type=path, metavar="FILE", help="of the model (default: those that ship)")
+    serving(add("serve", "run the MCP server over stdio or HTTP"))
     demo = add("demo", "break a real service, and find out why it was slow")
     demo.add_argument("--seed", type=int, help="repeat an episode (default: by chance)")
     demo.add_argument("--fault", metavar="NAME", help="which fault strikes (default: by chance)")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from teller_core.calls.arguments import option
+from teller_core.calls.serving import again
 from teller_core.cli import written
 from teller_core.cli.speech import say, show, style
 from teller_core.cli.verbs import Verbs, store_path
@@ -137,13 +138,7 @@ def _what_if(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
 def _serve(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     # The server stands above the core, which therefore does not import it: this process becomes it.
     named = option(given, "db")
-    command = [sys.executable, "-m", "teller_mcp", *(["--db", str(named)] if named else [])]
-    for root in given.root:
-        command += ["--root", str(root)]
-    if given.weights:
-        command += ["--weights", str(given.weights)]
-    if given.allow_capture:
-        command += ["--allow-capture", str(given.allow_capture)]
+    command = [sys.executable, "-m", "teller_mcp", *(["--db", str(named)] if named else []), *again(given)]
     os.execv(sys.executable, command)
 
 

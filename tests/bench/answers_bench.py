@@ -34,18 +34,30 @@ def spread(name: str, seconds: list[float]) -> None:
     print(f"{name:<22} {1e3 * median(seconds):7.2f} ms   p95 {1e3 * quantiles(seconds, n=20)[-1]:7.2f} ms")
 
 
-async def tools(path: Path, calls: int) -> None:
-    """Call the three tools that an investigation needs, in turn."""
+def imported(paths: list[Path], path: Path) -> str:
+    """Import ``paths`` together into the new store ``path``; what it holds then, in words."""
+    with Store.open(path) as store:
+        report = import_paths(paths, store, together=True)
+    (capture,) = report.captures
+    return f"{sum(rank.spans for rank in capture.ranks):,} spans, {capture.steps} steps, {capture.requests} requests"
+
+
+def investigation(path: Path) -> dict[str, Callable[[int], dict[str, object]]]:
+    """The three tools that an investigation needs, and the arguments of the n-th call of each."""
     with Store.open(path, read_only=True) as store:
         capture = store.resolve()
         steps, requests = len(store.steps(capture).engine), len(store.requests(capture).number)
-    asked: dict[str, Callable[[int], dict[str, object]]] = {
+    return {
         "list_slow_requests": lambda _: {"limit": 10},
         "run_rca": lambda n: {"request": str(1 + n % requests)},
         "get_causal_slice": lambda n: {"target": f"step {n % steps}"},
     }
+
+
+async def tools(path: Path, calls: int) -> None:
+    """Call the tools of an investigation, in turn."""
     async with Client(build_server(path, [])) as client:
-        for name, arguments in asked.items():
+        for name, arguments in investigation(path).items():
             spent: list[float] = []
             for n in range(calls):
                 before = process_time()
@@ -96,12 +108,7 @@ def main() -> None:
     logging.disable(logging.INFO)  # the gate tells of every call
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.db"
-        with Store.open(path) as store:
-            report = import_paths(given.paths, store, together=True)
-        (capture,) = report.captures
-        print(
-            f"{sum(rank.spans for rank in capture.ranks):,} spans, {capture.steps} steps, {capture.requests} requests"
-        )
+        print(imported(given.paths, path))
         anyio.run(tools, path, given.calls)
         subtree(path, given.calls)
         process(path)

@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,10 +44,10 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *arguments: str, module: str = "teller_mcp") -> Generator[Served]:
-    """The program ``module`` with ``arguments``, over HTTP on a free port; its token and its log are files of ``folder``."""
+def served(folder: Path, *arguments: str, program: Sequence[str] = ("teller_mcp",)) -> Generator[Served]:
+    """The module ``program`` with ``arguments``, over HTTP on a free port; its token and its log are files of ``folder``."""
     token, log = folder / "token", folder / "log"
-    command = [sys.executable, "-m", module, "--http", "0", "--token-file", str(token), *arguments]
+    command = [sys.executable, "-m", *program, "--http", "0", "--token-file", str(token), *arguments]
     with (
         log.open("wb") as errors,
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=errors) as process,

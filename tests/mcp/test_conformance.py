@@ -17,7 +17,7 @@ REQUIRED = {"2025-11-25": 30, "2026-07-28": 37}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
     folder = tmp_path_factory.mktemp("conformance")
-    with served(folder, "--db", str(folder / "t.db"), module="tests.mcp.conformance.server") as found:
+    with served(folder, "--db", str(folder / "t.db"), program=["tests.mcp.conformance.server"]) as found:
         yield found
 
 

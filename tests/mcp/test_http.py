@@ -16,9 +16,13 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from teller_core.calls import parser
+from teller_core.calls.serving import OPTIONS, PORT, again
+from teller_core.cli import VERBS
 from teller_core.errors import InputError
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from teller_mcp.__main__ import _parser
 from teller_mcp.http import MAX_BODY, listen
 from teller_mcp.token_file import read_or_make, shown
 from tests.mcp.serving import Served, client, served
@@ -248,11 +252,24 @@ def test_it_listens_where_others_can_come_only_where_their_names_are_given(tmp_p
     known = ["--db", str(tmp_path / "t.db"), "--token-file", str(tmp_path / "token"), "--http", "0"]
     assert "--host 0.0.0.0: other machines could reach the server." in refused(*known, "--host", "0.0.0.0")
     assert not (tmp_path / "token").exists()
-    with served(tmp_path, "--db", str(tmp_path / "t.db"), "--host", "0.0.0.0", "--allow-host", "gpu1:8377") as server:
+    named = ["--db", str(tmp_path / "t.db"), "--host", "0.0.0.0", "--allow-host", "gpu1:8377"]
+    with served(tmp_path, *named, program=["teller_core.cli", "serve"]) as server:
         here = server.url.replace("0.0.0.0", "127.0.0.1")
         assert post(server, "2026-07-28", ("Host", "gpu1:8377"), url=here).status_code == 200
         assert post(server, "2026-07-28", ("Host", here.split("/")[2]), url=here).status_code == 421
         assert post(server, "2026-07-28", ("Host", "gpu1:8377"), url=here, without="Authorization").status_code == 401
+
+
+def test_teller_serve_hands_on_whatever_it_was_called_with() -> None:
+    words = ["--root", "a b", "--root=-c", "--allow-capture", "p.toml", "--weights", "w", "--http", "--host", "::1"]
+    words += ["--allow-host", "a:1", "--allow-host", "b:2", "--token-file", "t"]
+    called = parser(VERBS).parse_args(["serve", *words])
+    expected = {"root": [Path("a b"), Path("-c")], "http": PORT, "host": "::1", "allow_host": ["a:1", "b:2"]}
+    expected |= {"allow_capture": Path("p.toml"), "weights": Path("w"), "token_file": Path("t")}
+    assert expected.keys() == set(OPTIONS)
+    handed_on = _parser().parse_args(again(called))
+    assert {option: getattr(handed_on, option) for option in OPTIONS} == expected
+    assert again(parser(VERBS).parse_args(["serve"])) == []
 
 
 @pytest.mark.parametrize("name", ["*", "", "http://gpu1:8377", "gpu1:8377/mcp", "gpu1:port", "gpu1 gpu2", "gpu1\n"])
