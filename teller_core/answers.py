@@ -14,6 +14,7 @@ from teller_core.data import losses
 from teller_core.data.assessment import Assessment, Baselines, StepExpectations
 from teller_core.data.capture import Absences, Capture, Collectives, Meetings
 from teller_core.data.learned import Learned
+from teller_core.data.outcomes import Outcomes
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.report import (
     CapturesReport,
@@ -24,15 +25,17 @@ from teller_core.data.report import (
     View,
     WhyReport,
 )
-from teller_core.data.steps import StepWork
+from teller_core.data.steps import Requests, StepWork
 from teller_core.data.table import take
 from teller_core.errors import InputError, UnknownName
 from teller_core.slices import SPAN_COLUMNS, problems_of, with_losses
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
+from teller_core.store.told_lines import told_lines
 from teller_core.tell.callers import callers_say
 from teller_core.tell.coarse import coarse_note
-from teller_core.tell.cohorts import what_differs
+from teller_core.tell.cohort_features import Known
+from teller_core.tell.cohorts import Told, what_differs
 from teller_core.tell.compare import CaptureView, RequestView, compare_captures, compare_requests
 from teller_core.tell.compare_windows import Window, window
 from teller_core.tell.explain import explain
@@ -88,17 +91,29 @@ def slow(
     kept = "e2e" if metric == "slo" else metric
     page = store.slow_rows(found, kept, limit, cursor)
     requests, values = store.requests(found), store.values(found, kept)
-    note = callers_say(requests, values, store.metrics(found)) or (what_differs(requests, values) if page.total else "")
-    note = " ".join(filter(None, [note, coarse_note(requests)]))
+    note = callers_say(requests, values, store.metrics(found))
+    told = what_differs(_known(store, found, requests), values) if page.total and not note else Told(note, None)
+    note = " ".join(filter(None, [told.sentence, coarse_note(requests)]))
     report = slow_report(
         found, metric, page.rows, total=page.total, next_cursor=page.next_cursor, slo_ms=slo_ms, note=note
     )
     if not cursor:
+        report = report.model_copy(update={"contrast": told.contrast})
         report = _with_date(with_service(report, store.rows(found, Buckets), _readings(store, found)), store, found)
     report = _with_reference(report, store, found)
     if not page.total:
         report = _without_requests(report, store, found)
     return with_losses(report, losses.REQUESTS, problems_of(store, found))
+
+
+def _known(store: Store, capture: str, requests: Requests) -> Known:
+    """What was recorded of the requests of a capture."""
+    return Known(
+        requests,
+        store.participation(capture),
+        store.rows(capture, Outcomes),
+        store.ask(told_lines, capture),
+    )
 
 
 def _with_date(report: SlowReport, store: Store, capture: str) -> SlowReport:

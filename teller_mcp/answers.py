@@ -167,12 +167,13 @@ def _size(data: dict[str, Any], dropped: dict[str, int]) -> int:
 
 
 def _lists(data: Any, path: Sequence[str]) -> Iterator[list[Any]]:
-    """Every list that ``path`` leads to, through the lists on its way."""
+    """Every list that ``path`` leads to, through the lists and objects on its way."""
     head, *rest = path
     found = data[head]
-    if not rest:
-        if found is not None:
-            yield found
+    if found is None:
         return
-    for item in found:
+    if not rest:
+        yield found
+        return
+    for item in cast(list[Any], found if isinstance(found, list) else [found]):
         yield from _lists(item, rest)

@@ -122,6 +122,23 @@ class Ask(Model):
     why: str
 
 
+class Contrast(Model):
+    """The slowest quarter of the requests beside the others, a row a respect in which they were compared, what is claimed first.
+
+    Columns: ``what``, ``unit`` (``share``: of those of whom it is so), ``slow`` and ``fast`` (medians, or shares), ``effect``
+    (Cliff's delta, -1 to 1: the chance that a slow one has more, less the chance that it has less), with a confidence of 95 %
+    from ``low`` to ``high``, ``of_slow`` and ``of_fast`` requests, ``claimed`` (clear, and no chance among all that were tried),
+    and ``untrusted_text`` of log lines.
+    """
+
+    slow: int
+    fast: int
+    tried: int
+    columns: list[str]
+    rows: list[list[Cell]]
+    note: str = ""
+
+
 class SlowReport(Model):
     """The answer of ``slow``: a table, slowest first; in the horizontal view one row a rank, who was waited for most first."""
 
@@ -133,6 +150,9 @@ class SlowReport(Model):
     total: int
     next_cursor: str | None
     note: str = Field(description="what the slow ones have that the others have not, or why that cannot be said")
+    contrast: Contrast | None = Field(
+        default=None, description="first page: what that rests on; null for too few requests"
+    )
     waits: list[LongWait] = Field(
         default=[], description="horizontal view: the collectives that were waited in longest"
     )

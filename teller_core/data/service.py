@@ -1,7 +1,7 @@
 """Which service a capture is of, by what it recorded of itself: baselines of another one say nothing about it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from posixpath import normpath
 
@@ -47,14 +47,19 @@ LONGEST = 64
 
 def service_of(engine: str, lines: Lines, ranks: Sequence[Rank]) -> dict[str, str]:
     """The facts of CALLED that were recorded. ``lines``: at least those of SHOWN_AT_START."""
+    said = ((rule, lines.fields[row]) for row, rule in enumerate(lines.rule) if rule in SHOWN_AT_START)
+    return facts_of(engine, said, ((rank.rank, rank.role) for rank in ranks))
+
+
+def facts_of(engine: str, said: Iterable[tuple[str, str]], ranks: Iterable[tuple[int, str]]) -> dict[str, str]:
+    """:func:`service_of` by the rules and fields (JSON) of the lines in SHOWN_AT_START, and numbers and roles of the ranks."""
     found: dict[str, str] = {"engine": engine} if engine else {}
-    for row, rule in enumerate(lines.rule):
-        if rule in SHOWN_AT_START:
-            fields = json.loads(lines.fields[row] or "{}")
-            said = {name: str(fields[name]) for name in SHOWN_AT_START[rule] if fields.get(name)}
-            found |= {name: short for name, text in said.items() if (short := _short(text))}
-            found |= {"path": _path(said["model"])} if "model" in said and _short(said["model"]) else {}
-    number = {rank.rank for rank in ranks if rank.rank >= 0 and rank.role not in ("frontend", "")}
+    for rule, fields in said:
+        given = json.loads(fields or "{}")
+        shown = {name: str(given[name]) for name in SHOWN_AT_START[rule] if given.get(name)}
+        found |= {name: short for name, text in shown.items() if (short := _short(text))}
+        found |= {"path": _path(shown["model"])} if "model" in shown and _short(shown["model"]) else {}
+    number = {rank for rank, role in ranks if rank >= 0 and role not in ("frontend", "")}
     if number:
         found["ranks"] = str(len(number))
     return {name: found[name] for name in CALLED if name in found}

@@ -14,9 +14,11 @@ from teller_core.data.capture import Absences, Capture, Collectives, Disagreemen
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.records import FileRead
 from teller_core.data.report import CaptureReport, Finding, WhyReport
+from teller_core.data.service import service_of
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN
-from teller_core.store.chunks import LEVEL, damaged, unpacked
+from teller_core.store import outcomes
+from teller_core.store.chunks import LARGEST_REPORT, LEVEL, damaged, unpacked
 from teller_core.store.columns import about_long, drop_long, read_long, write_long
 from teller_core.store.spans import write_tree
 from teller_core.store.tables import bound, read_rows, text, write_rows
@@ -28,12 +30,11 @@ _RANK = tuple(field.name for field in fields(Rank) if field.name != "tree")
 SPOOLED = {
     "answers": "request, metric, verdict, confidence, report",
     "findings": "request, metric, position, cause, step, rank, view, operator, layer, confidence, saving_ms",
+    "outcomes": ", ".join(outcomes.SPOOLED),
 }
 """The columns of what is put aside until a capture is stored, by the table where it will be."""
 BATCH = 256
 """Answers written at once: more saves nothing."""
-_LARGEST_REPORT = 1 << 26
-"""Bytes of JSON. An answer that claims more is damaged."""
 
 
 def write_capture(db: "Database", capture: Capture, assessment: Assessment, report: CaptureReport, level: int) -> int:
@@ -47,6 +48,7 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
         "redactions": capture.redactions,
         "tier": capture.tier,
         "reference": bound(assessment.reference),
+        "service": outcomes.service_cell(service_of(capture.engine, capture.lines, capture.ranks)),
         "imported_at": report.imported_at,
         "report": _body(report),
     }
@@ -173,15 +175,19 @@ def spool_answers(con: sqlite3.Connection, answers: Iterable[WhyReport]) -> None
                 for position, found in enumerate(said.findings)
             ),
         )
+        marks = ", ".join("?" * len(outcomes.SPOOLED))
+        con.executemany(f"INSERT INTO {_spool('outcomes')} VALUES ({marks})", map(outcomes.spooled_row, batch))
 
 
 def keep_spooled(con: sqlite3.Connection, key: int) -> None:
     """Insert what :func:`spool_answers` put aside as answers about the capture with this key."""
-    for name, columns in SPOOLED.items():
+    for name in ("answers", "findings"):
+        columns = SPOOLED[name]
         con.execute(
             f"INSERT INTO main.{name} (capture, {columns}) SELECT ?, {columns} FROM {_spool(name)} ORDER BY rowid",
             (key,),
         )
+    outcomes.keep_spooled(con, key, _spool("outcomes"))
 
 
 def drop_spooled(con: sqlite3.Connection) -> None:
@@ -217,7 +223,7 @@ def _read_answer(row: tuple[bytes] | None) -> WhyReport | None:
     if row is None:
         return None
     try:
-        body = unpacked(row[0], _LARGEST_REPORT, zstandard.ZstdDecompressor())
+        body = unpacked(row[0], LARGEST_REPORT, zstandard.ZstdDecompressor())
         return WhyReport.model_validate(json.loads(body))
     except (zstandard.ZstdError, ValueError) as error:
         raise damaged() from error

@@ -7,7 +7,12 @@ steps run in one transaction, and ``PRAGMA user_version`` counts those that have
 
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from teller_core.errors import StoreError
+from teller_core.store import outcomes
+from teller_core.store.connect import check, connect
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -131,6 +136,25 @@ def m011_roots(db: "Database") -> None:
     db.table("meetings").add_column("root", int, not_null_default=-1)
 
 
+def m012_outcomes(db: "Database") -> None:
+    """How each request went, for questions about many captures: of which service each is, and from when to when."""
+    db.table("captures").add_column("service", str, not_null_default="")
+    db.table("captures").add_column("began", int)
+    db.table("captures").add_column("ended", int)
+    # WITHOUT ROWID: such a question reads whole captures, whose rows lie side by side.
+    db.conn.execute(
+        """CREATE TABLE outcomes (
+            capture INTEGER NOT NULL REFERENCES captures(key), position INTEGER NOT NULL, request INTEGER, metric TEXT,
+            began INTEGER, value INTEGER, verdict TEXT, cause TEXT, rank INTEGER, engine INTEGER, prompt_tokens INTEGER,
+            output_tokens INTEGER, cached_tokens INTEGER, failed INTEGER, finish_reason TEXT, before_server INTEGER,
+            front_end INTEGER, queue INTEGER, remote_kv_wait INTEGER, own_prefill INTEGER, between_own_chunks INTEGER,
+            decode INTEGER, preempted INTEGER, recompute INTEGER, delivery INTEGER, capture_stall INTEGER,
+            unexplained INTEGER, PRIMARY KEY (capture, position)
+        ) WITHOUT ROWID"""
+    )
+    outcomes.fill(db.conn)
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -144,6 +168,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m009_learned,
     m010_refined,
     m011_roots,
+    m012_outcomes,
 )
 
 
@@ -164,6 +189,27 @@ def migrate(con: sqlite3.Connection, migrations: tuple[Callable[["Database"], No
         if con.in_transaction:
             con.execute("ROLLBACK")
     return max(0, len(migrations) - done)
+
+
+def upgrade(path: Path, con: sqlite3.Connection, *, read_only: bool) -> None:
+    """Bring the schema of the store at ``path``, which is open as ``con``, up to date.
+
+    Raises StoreError for a newer one, and for one that nobody of ours made.
+    """
+    check(con, path)
+    seen = version(con)
+    if seen > len(MIGRATIONS):
+        raise StoreError(
+            f"the store {path.name!r}", "a newer TELLER has written it", "Update TELLER, or name another with --db"
+        )
+    if seen < len(MIGRATIONS):
+        writer = connect(path, read_only=False) if read_only else con
+        try:
+            check(writer, path)
+            migrate(writer)
+        finally:
+            if writer is not con:
+                writer.close()
 
 
 def version(con: sqlite3.Connection) -> int:

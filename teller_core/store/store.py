@@ -22,9 +22,9 @@ from teller_core.errors import StoreError, UnknownName
 from teller_core.store import captures, learned, questions
 from teller_core.store.chunks import LEVEL
 from teller_core.store.columns import read_long, rows_of_steps
-from teller_core.store.connect import check, connect, create, recognize, refusing
+from teller_core.store.connect import connect, create, recognize, refusing
 from teller_core.store.learned import LearnedRow
-from teller_core.store.migrations import MIGRATIONS, migrate, version
+from teller_core.store.migrations import migrate, upgrade
 from teller_core.store.questions import OperatorRows, SlowPage
 from teller_core.store.spans import find_tree, read_arguments, read_tree
 from teller_core.store.tables import read_window
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Row = TypeVar("Row", bound=DataclassInstance)
 else:
     Row = TypeVar("Row")
+Told = TypeVar("Told")
 
 MOST_CAPTURES = 20_000
 """Captures that are told of at once, in some 100 MB of memory."""
@@ -371,6 +372,11 @@ class Store:
         """The number of the request with this number or engine, client or trace id. Raises UnknownName."""
         return questions.request_number(self._con, self._key(capture), called)
 
+    @refusing
+    def ask(self, question: Callable[..., Told], *args: object) -> Told:
+        """What ``question`` answers: a function of this room that is given the connection before ``args``."""
+        return question(self._con, *args)
+
     def _key(self, capture: str) -> int:
         found = self._con.execute("SELECT key FROM captures WHERE id = ?", (capture,)).fetchone()
         if found is None:
@@ -379,20 +385,4 @@ class Store:
 
     @refusing
     def _upgrade(self, read_only: bool) -> None:
-        """Bring an older schema up to date."""
-        check(self._con, self.path)
-        seen = version(self._con)
-        if seen > len(MIGRATIONS):
-            raise StoreError(
-                f"the store {self.path.name!r}",
-                "a newer TELLER has written it",
-                "Update TELLER, or name another with --db",
-            )
-        if seen < len(MIGRATIONS):
-            writer = connect(self.path, read_only=False) if read_only else self._con
-            try:
-                check(writer, self.path)
-                migrate(writer)
-            finally:
-                if writer is not self._con:
-                    writer.close()
+        upgrade(self.path, self._con, read_only=read_only)

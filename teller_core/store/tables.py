@@ -6,7 +6,7 @@ Rows are written by ``executemany`` over the connection: sqlite-utils' ``insert_
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from teller_core.data.assessment import Baselines, Candidates, RequestExpectations, StepExpectations
 from teller_core.data.capture import Absences, Collectives, Disagreements, Meetings, Pauses
+from teller_core.data.outcomes import Outcomes
 from teller_core.data.readings import Buckets, Readings
 from teller_core.data.steps import Lines, Requests, Steps, StepWork, Transfers
 from teller_core.data.table import UNKNOWN, Float64, Int32, Int64, LongText, Text, UInt8, columns
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 else:
     Table = TypeVar("Table")
 
-NAMES: "dict[type[DataclassInstance], str]" = {
+NAMES: "Mapping[type[DataclassInstance], str]" = {
     Steps: "steps",
     StepWork: "step_work",
     Requests: "requests",
@@ -43,6 +44,7 @@ NAMES: "dict[type[DataclassInstance], str]" = {
     StepExpectations: "step_expectations",
     Candidates: "candidates",
     RequestExpectations: "request_expectations",
+    Outcomes: "outcomes",
 }
 """The SQL table that holds the rows of a dataclass."""
 _KINDS: dict[Any, np.dtype[Any] | None] = {

@@ -1,6 +1,6 @@
 """The slow list as a page for a terminal."""
 
-from teller_core.data.report import Cell, SlowReport
+from teller_core.data.report import Cell, Contrast, SlowReport
 from teller_core.tell.layout import Style, many, table, wrap
 from teller_core.tell.service_page import service_lines
 
@@ -24,6 +24,7 @@ def slow_page(report: SlowReport, style: Style) -> list[str]:
     lines += _rows_with_causes(report, style) if report.rows else wrap(report.note, style)
     lines += [] if _measured(report) else service_lines(report, style)
     lines += ["", *wrap(report.note, style)] if report.note and report.rows else []
+    lines += _beside_the_fast(report.contrast, style)
     lines += _instead(report, style)
     if report.rows and report.columns[0] == "request":
         asked = f"{report.rows[0][0]} --metric {report.metric} --capture {report.capture[:12]}"
@@ -57,6 +58,16 @@ def _instead(report: SlowReport, style: Style) -> list[str]:
         call = " ".join(filter(None, ["teller", ask.verb, ask.target, view, named]))
         lines += wrap(f"{call}  ({ask.why})", style, "  ", "      ")
     return lines
+
+
+def _beside_the_fast(contrast: Contrast | None, style: Style) -> list[str]:
+    """What is claimed of the slow ones, where more than a sentence has room for is."""
+    if contrast is None or not (claimed := [row for row in contrast.rows if row[contrast.columns.index("claimed")]]):
+        return []
+    shown = ("what", "unit", "slow", "fast", "effect", "low", "high", "untrusted_text")
+    at = [contrast.columns.index(name) for name in shown]
+    title = f"The slowest {contrast.slow:,} beside the other {contrast.fast:,}, in the median"
+    return ["", style.head(title), *table(shown, [[row[one] for one in at] for row in claimed], style)]
 
 
 def _horizontal(report: SlowReport, style: Style) -> list[str]:

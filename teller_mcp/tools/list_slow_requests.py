@@ -11,6 +11,8 @@ from teller_mcp.tools.arguments import Capture, Detail, Metric, SloMs
 
 MOST = 2
 """Calls that are suggested."""
+LESS = (("levels", 0), ("contrast.rows", 3))
+"""What goes first where an answer is too long."""
 
 
 def list_slow_requests(
@@ -39,12 +41,8 @@ def list_slow_requests(
         room = CHARACTERS[detail]
         if len(to_text(answer.model_dump(mode="json"))) > room:
             # A cut page must end where its cursor begins, so the page is asked for again at the size that fits.
-            fitting = len(
-                fit(answer, room, (("levels", 0), ("service", 2), ("captures", 3), ("waits", 3), ("rows", 1))).rows
-            )
-            answer = fit(
-                _answer(ask(fitting), captures), room, (("levels", 0), ("service", 0), ("captures", 0), ("waits", 0))
-            )
+            fitting = len(fit(answer, room, (*LESS, ("service", 2), ("captures", 3), ("waits", 3), ("rows", 1))).rows)
+            answer = fit(_answer(ask(fitting), captures), room, (*LESS, ("service", 0), ("captures", 0), ("waits", 0)))
     return answer
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from teller_core.data.report import Ask, ServiceLevel
+from teller_core.data.report import Ask, Cell, Contrast, ServiceLevel
 from teller_core.tell.instead import instead, no_requests
 from teller_core.tell.layout import Style, without_middle
 from teller_core.tell.text import page
@@ -116,3 +116,33 @@ def test_ranks_recorded_twice_are_counted_once(samples: Any) -> None:
     assert page(whole, PLAIN).startswith("1 rank in 2 recordings side by side")
     cut = whole.model_copy(update={"total": 9})
     assert page(cut, PLAIN).startswith("9 ranks side by side")
+
+
+def test_what_is_claimed_of_the_slow_stands_under_the_list_and_what_is_not_does_not(samples: Any) -> None:
+    columns = [
+        "what",
+        "unit",
+        "slow",
+        "fast",
+        "effect",
+        "low",
+        "high",
+        "of_slow",
+        "of_fast",
+        "claimed",
+        "untrusted_text",
+    ]
+    rows: list[list[Cell]] = [
+        ["queue time", "ms", 900.0, 12.0, 0.97, 0.8, 1.0, 10, 30, True, None],
+        ["log line like", "share", 0.9, 0.1, 0.8, 0.5, 0.9, 10, 30, True, "\x1b[31mstalled for *"],
+        ["batch", "requests", 7.0, 5.0, 0.4, -0.1, 0.7, 10, 30, False, None],
+    ]
+    contrast = Contrast(slow=10, fast=30, tried=9, columns=columns, rows=rows)
+    shown = page(samples.table(2).model_copy(update={"contrast": contrast}), PLAIN)
+    assert "The slowest 10 beside the other 30" in shown
+    assert "queue time" in shown
+    assert "[31mst" in shown
+    assert "\x1b" not in shown
+    assert "batch" not in shown
+    unclaimed = contrast.model_copy(update={"rows": rows[2:]})
+    assert "beside the other" not in page(samples.table(2).model_copy(update={"contrast": unclaimed}), PLAIN)

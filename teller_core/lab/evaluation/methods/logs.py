@@ -1,6 +1,5 @@
 """Log templates alone: which kinds of lines were written while a request was there."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from teller_core.data.log_templates import template
 from teller_core.data.table import UNKNOWN, Float64, Int64, Mask
 from teller_core.lab.evaluation.cause_map import CauseMap, claims, served
 from teller_core.lab.evaluation.cause_map import learned as learned_map
@@ -19,9 +19,6 @@ from teller_core.lab.evaluation.seen import Seen
 
 GRID: Sequence[Options] = tuple({"most": most, "counted": how} for how in (0, 1) for most in (50, 200, 500))
 """How many templates are told apart, and whether it counts how often one was written."""
-VARIES = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+(?:[.,:]\d+)*|'[^']*'|\"[^\"]*\"")
-"""What differs from line to line of one template: numbers, ids, quoted text."""
-LONGEST = 120
 
 
 @dataclass(frozen=True)
@@ -32,11 +29,6 @@ class Templates:
     counted: bool
     causes: CauseMap
     threshold: float
-
-
-def template(rule: str, text: str) -> str:
-    """What lines that differ in their values alone have in common. The rule that knows a line says it best."""
-    return rule or VARIES.sub("*", text)[:LONGEST]
 
 
 def train(episodes: Sequence[Episode], options: Options, seed: int) -> Templates:

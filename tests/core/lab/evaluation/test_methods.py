@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from teller_core.data.log_templates import template
 from teller_core.data.records import FileRead
 from teller_core.errors import UnknownName
 from teller_core.lab.evaluation.cause_map import MOST_SUSPICIOUS, request_rows, steps_of
@@ -17,7 +18,6 @@ from teller_core.lab.evaluation.learners import mixture
 from teller_core.lab.evaluation.method import BUDGET, CANNOT, Judged, Method
 from teller_core.lab.evaluation.methods import METHODS, method
 from teller_core.lab.evaluation.methods.kde import Kernels
-from teller_core.lab.evaluation.methods.logs import template
 from teller_core.lab.evaluation.ranking import hits, place
 from teller_core.lab.evaluation.rows import Rows, rows_of
 from teller_core.lab.evaluation.seen import blinded
