@@ -30,10 +30,12 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.data.report_fleet import Cohort, FleetReport, TailExample, TailPart
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
 from teller_core.data.report_timeline import TimelinePanel, TimelineReport, TimelineRow
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
+from teller_core.tell.fleet_rows import COLUMNS, REPLICA_COLUMNS
 from teller_core.timelines import Illustrated
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,6 +111,52 @@ def a_table(limit: int = 20) -> SlowReport:
         total=40,
         next_cursor=str(limit) if limit < 40 else None,
         note="The slowest quarter differs from the rest in queue time (median 900 ms against 12 ms).",
+    )
+
+
+def a_tail() -> FleetReport:
+    parts = {"queue": (2_000_000_000, 40.0), "decode": (400_000_000, 800.0), "recompute": (None, None)}
+    cohort = Cohort(what="from p99 on", requests=120, captures=9, from_ms=2900.5, to_ms=None, mean_ms=3240.0)
+    return FleetReport(
+        metric="e2e",
+        since="2026-11-29 15:00:00.000",
+        until="2026-11-29 16:00:00.001",
+        service=None,
+        services={"vllm-0.32.0-tiny": 8, "sglang-0.5.2-tiny": 1},
+        captures=9,
+        replicas=9,
+        requests=12_000,
+        left_out={"without dates": 2},
+        verdict="explained",
+        reason="",
+        quantile=0.99,
+        p50_ms=830.2,
+        quantile_ms=2900.5,
+        tail=cohort,
+        middle=cohort.model_copy(update={"what": "p40 to p60", "to_ms": 900.0, "from_ms": 800.0, "mean_ms": 840.0}),
+        gap_ns=2_400_000_000,
+        phases=[
+            TailPart(
+                part=part,
+                ns=ns,
+                low_ms=None if ns is None else ns / 1.1e6,
+                high_ms=None if ns is None else ns / 0.9e6,
+                tail_ms=None if ns is None or middle is None else ns / 1e6 + middle,
+                middle_ms=middle,
+                share=None if ns is None else ns / 2.4e9,
+                named=part == "queue",
+            )
+            for part, (ns, middle) in parts.items()
+        ],
+        columns=list(COLUMNS),
+        rows=[
+            ["cause", "scheduler.queue_saturation", 100, 0.833, 12, 0.005, 0.828, 0.75, 0.88, 2_100_000_000, True],
+            ["cause", "none named", 20, 0.167, 2388, 0.995, -0.828, -0.88, -0.75, 300_000_000, False],
+        ],
+        replica_columns=list(REPLICA_COLUMNS),
+        replica_rows=[[CAPTURE[:12], "monday", 1300, 840.5, 3900.1, 96, 0.8, 0.108, 7.38, 1510.2, True]],
+        examples=[TailExample(capture=CAPTURE, request=42, value_ms=4812.4, of=f"the slowest of {CAPTURE[:12]}")],
+        explanation="The slowest 120 requests, from p99 on, took 3,240 ms on average, the 2,400 in the middle 840.0 ms.",
     )
 
 
@@ -387,6 +435,7 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "import_paths": lambda paths, store, **_: ImportReport(captures=[a_capture()]),
         "list_captures": lambda store: CapturesReport(captures=[a_capture()]),
         "slow": lambda store, *, limit, view, **_: a_table(limit) if view == "vertical" else a_side_by_side(limit),
+        "fleet": lambda store, **_: a_tail(),
         "why": lambda store, request, **_: a_verdict(),
         "causal_slice": lambda store, target, **_: a_slice(),
         "tokens": lambda store, target, **_: some_tokens(),
@@ -408,6 +457,7 @@ class Samples:
 
     capture = staticmethod(a_capture)
     table = staticmethod(a_table)
+    tail = staticmethod(a_tail)
     finding = staticmethod(a_finding)
     verdict = staticmethod(a_verdict)
     slice = staticmethod(a_slice)

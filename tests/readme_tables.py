@@ -14,6 +14,7 @@ from teller_core import cli
 from teller_core.calls import parser
 from teller_core.data import (
     report,
+    report_fleet,
     report_lab,
     report_learned,
     report_recording,
@@ -33,6 +34,7 @@ ANSWERS: dict[str, type[report.Model]] = {
     "captures": report.CapturesReport,
     "formats": report.FormatsReport,
     "slow": report.SlowReport,
+    "fleet": report_fleet.FleetReport,
     "why": report.WhyReport,
     "report": report_timeline.WrittenReport,
     "slice": report.SliceReport,

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 
 from teller_core.calls.arguments import Parser, number, path
-from teller_core.calls.asking import inspecting, learn, reading, slow
+from teller_core.calls.asking import fleet, inspecting, learn, reading, slow
 from teller_core.calls.lab import in_the_lab
 from teller_core.calls.model import of_the_model
 from teller_core.calls.recording import doctor, recording, running
@@ -47,6 +47,7 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
 
     reading(add)
     slow(add("slow", "list the requests, slowest first", which, metric))
+    fleet(add("fleet", "say what makes the slowest requests of many captures slow"))
     add("why", "say why a request was slow", which, metric, named, held)
     report = add("report", "write why a request was slow as a page of HTML, with pictures", which, metric, named, held)
     report.add_argument("-o", "--to", type=path, metavar="FILE", help="where to write it; FILE.png: its picture alone")

@@ -29,6 +29,16 @@ def slow(verb: Parser) -> None:
     verb.add_argument("--cursor", help="the next page: what the page before says behind More")
 
 
+def fleet(verb: Parser) -> None:
+    """The arguments of fleet."""
+    when = 'a date ("2026-12-01 05:30", UTC), or how long before the last request: 30min, 6h, 2d'
+    verb.add_argument("--since", metavar="WHEN", help=f"{when} (default: 1h)")
+    verb.add_argument("--until", metavar="WHEN", help="the same (default: all that came since)")
+    verb.add_argument(
+        "--service", metavar="NAME", help="its captures alone: its name as the answer has it, engine or model"
+    )
+
+
 def learn(verb: Parser) -> None:
     """The arguments of learn."""
     verb.add_argument(

@@ -86,6 +86,14 @@ def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     )
 
 
+def _fleet(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    return _answer(
+        given,
+        verbs,
+        lambda loaded, store: loaded.fleet(store, since=given.since, until=given.until, service=given.service),
+    )
+
+
 def _why(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     return _answer(given, verbs, lambda loaded, store: written.why(loaded, store, given))
 
@@ -163,6 +171,7 @@ VERBS: Mapping[str, Callable[..., int]] = {
     "captures": _captures,
     "formats": _formats,
     "slow": _slow,
+    "fleet": _fleet,
     "why": _why,
     "report": _report,
     "slice": _slice,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         SlowReport,
         WhyReport,
     )
+    from teller_core.data.report_fleet import FleetReport
     from teller_core.data.report_learned import LearnReport
     from teller_core.data.report_tokens import TokensReport
     from teller_core.data.report_what_if import WhatIfReport
@@ -34,6 +35,7 @@ class Verbs:
     import_paths: "Callable[..., ImportReport]"
     list_captures: "Callable[..., CapturesReport]"
     slow: "Callable[..., SlowReport]"
+    fleet: "Callable[..., FleetReport]"
     why: "Callable[..., WhyReport]"
     causal_slice: "Callable[..., SliceReport]"
     tokens: "Callable[..., TokensReport]"
@@ -60,6 +62,7 @@ def pipeline_verbs() -> Verbs:
         import_paths=_read_into,
         list_captures=answers.list_captures,
         slow=answers.slow,
+        fleet=_fleet,
         why=answers.why,
         causal_slice=slices.causal_slice,
         tokens=slices.tokens,
@@ -79,6 +82,12 @@ def _read_into(paths: Sequence[Path], store: Any, **how: Any) -> "ImportReport":
     from teller_core.pipeline import import_paths
 
     return import_paths(paths, store, **how)
+
+
+def _fleet(store: Any, **how: Any) -> "FleetReport":
+    from teller_core.fleet import fleet
+
+    return fleet(store, **how)
 
 
 def _what_if(store: Any, request: str, texts: Sequence[str], **how: Any) -> "WhatIfReport":

@@ -42,7 +42,9 @@ def more_or_less(first: Float64, second: Float64) -> Difference | None:
     variance = m * n / 12 * (m + n + 1 - float((ties**3 - ties).sum()) / ((m + n) * (m + n - 1)))
     beyond = max(abs(effect) * m * n / 2 - 0.5, 0.0)
     chance = erfc(beyond / sqrt(2 * variance)) if variance > 0 else 1.0
-    return Difference(effect, *_interval(effect, mine, theirs, _apart(first, second)), min(chance, 1.0))
+    squares = [float(((over - effect) ** 2).sum()) for over in (mine, theirs)]
+    interval = _interval(effect, (m, squares[0]), (n, squares[1]), _apart(first, second))
+    return Difference(effect, *interval, min(chance, 1.0))
 
 
 def so_or_not(first: int, of_first: int, second: int, of_second: int) -> Difference | None:
@@ -51,11 +53,12 @@ def so_or_not(first: int, of_first: int, second: int, of_second: int) -> Differe
     """
     if min(of_first, of_second) < 2:
         return None
-    effect = first / of_first - second / of_second
-    a, b = np.zeros(of_first), np.zeros(of_second)
-    a[:first], b[:second] = 1.0, 1.0
+    of_mine, of_theirs = first / of_first, second / of_second
+    effect = of_mine - of_theirs
+    mine = first * (1 - of_theirs - effect) ** 2 + (of_first - first) * (-of_theirs - effect) ** 2
+    theirs = second * (of_mine - 1 - effect) ** 2 + (of_second - second) * (of_mine - effect) ** 2
     apart = first * (of_second - second) + (of_first - first) * second
-    interval = _interval(effect, _over(a, np.sort(b)), -_over(b, np.sort(a)), apart)
+    interval = _interval(effect, (of_first, mine), (of_second, theirs), apart)
     return Difference(effect, *interval, _by_chance(first, of_first, second, of_second))
 
 
@@ -72,13 +75,15 @@ def _apart(first: Float64, second: Float64) -> int:
     return len(first) * len(second) - int(equal.sum())
 
 
-def _interval(effect: float, mine: Float64, theirs: Float64, apart: int) -> tuple[float, float]:
-    """The interval of an effect by how much each of either group exceeds the other one."""
-    m, n = len(mine), len(theirs)
+def _interval(effect: float, mine: tuple[int, float], theirs: tuple[int, float], apart: int) -> tuple[float, float]:
+    """The interval of an effect. Of either group: how many, and the sum of the squares by which what each of them exceeds the
+    other group by differs from the effect. ``apart``: pairs that are not equal.
+    """
+    (m, squares), (n, others) = mine, theirs
     if abs(effect) == 1.0:
         inner = (min(m, n) - SIGMAS**2) / (min(m, n) + SIGMAS**2)
         return (inner, 1.0) if effect > 0 else (-1.0, -inner)
-    spread = n**2 * float(((mine - effect) ** 2).sum()) + m**2 * float(((theirs - effect) ** 2).sum())
+    spread = n**2 * squares + m**2 * others
     unbiased = (spread - (apart - m * n * effect**2)) / (m * n * (m - 1) * (n - 1))
     variance = max(unbiased, (1 - effect**2) / (m * n - 1))
     room = SIGMAS * sqrt(variance) * sqrt((1 - effect**2) ** 2 + SIGMAS**2 * variance)

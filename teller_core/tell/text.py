@@ -21,6 +21,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_learned import LearnReport
 from teller_core.data.report_recording import DoctorReport, MergeReport
 from teller_core.data.report_timeline import WrittenReport
@@ -29,6 +30,7 @@ from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.doctor_page import doctor_page
 from teller_core.tell.facts import evidence, rescheduled, saving
 from teller_core.tell.files_page import file_lines, ranks_of
+from teller_core.tell.fleet_page import fleet_page
 from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, milliseconds, plain, table, wrap
 from teller_core.tell.learned_page import learned_page
 from teller_core.tell.merge_page import merge_page
@@ -360,6 +362,7 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     CapturesReport: _captures,
     FormatsReport: _formats,
     SlowReport: slow_page,
+    FleetReport: fleet_page,
     WhyReport: _why,
     SliceReport: slice_page,
     OperatorReport: _operator,

@@ -15,6 +15,7 @@ import pytest
 from teller_core import cli
 from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
+from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_learned import LearnReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
@@ -27,6 +28,7 @@ COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
     (["import", "a.json"], "capture", reports.ImportReport),
     (["captures"], "capture", reports.CapturesReport),
     (["slow"], "table", reports.SlowReport),
+    (["fleet"], "tail", FleetReport),
     (["why", "42"], "verdict", reports.WhyReport),
     (["slice", "step", "17"], "slice", reports.SliceReport),
     (["slice", "--raw", "step", "17"], "slice", TokensReport),
@@ -87,6 +89,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
 
     made = verbs(
         slow=note("slow", samples.table()),
+        fleet=note("fleet", samples.tail()),
         why=note("why", samples.verdict()),
         causal_slice=note("slice", samples.slice()),
         compare=note("compare", samples.comparison()),
@@ -96,6 +99,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
     slow = "slow --metric ttft --limit 5 --cursor x --slo-ms 200 --capture 3f2a"
     for line in (
         slow,
+        "fleet --since 6h --until 2026-12-01 --service vllm",
         "why 42 --metric tpot --against monday",
         "learn 3f2a last --as monday --healthy",
         "slice request 42 --budget 900 --rank 1 --nodes 30",
@@ -105,6 +109,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         assert cli.main(line.split(), lambda: made) == 0
     assert asked == [
         ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x", "view": "vertical"}),
+        ("fleet", {"since": "6h", "until": "2026-12-01", "service": "vllm"}),
         ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None, "against": "monday"}),
         ("learn", ["3f2a", "last"], {"name": "monday", "healthy": True, "progress": nobody}),
         ("slice", "request 42", {"capture": None, "rank": 1, "budget": 900, "nodes": 30}),
