@@ -18,6 +18,7 @@ from teller_core.data.report import (
     SlowReport,
     WhyReport,
 )
+from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_recording import JobsReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.visible import visible
@@ -70,9 +71,12 @@ class CaptureLine(Model):
 
 
 class SlowAnswer(Answer, SlowReport):
-    """The slowest requests, and the captures there are."""
+    """The slowest requests, and the captures there are; or in ``fleet`` what explains the tail of many captures, with its groups
+    in ``rows``.
+    """
 
     captures: list[CaptureLine] = Field(default_factory=list[CaptureLine], description="all captures, newest first")
+    fleet: FleetReport | None = None
 
 
 class WhyAnswer(Answer, WhyReport):

@@ -5,7 +5,9 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 _NOISE = frozenset({"title", "additionalProperties", "maxLength"})
-_CUT = frozenset({"left_out", "unsaid", "contrast"})
+_CUT = frozenset({"left_out", "unsaid", "contrast", "fleet", "instead", "levels", "finish_reason"}) | frozenset(
+    {"ranks_note", "judged_by", "model", "reference"}
+)
 
 
 def compact_input(schema: dict[str, Any]) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def outline(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of ``model``, top level only: the type of each field, without what its objects hold.
 
     It is a true but weaker schema. Answers are checked against the whole model before they leave; the README documents it. What
-    says how an answer was cut, its words, or what they rest on, is left out of it: that speaks for itself.
+    says how an answer was cut or made, or what it rests on, is left out of it: that speaks for itself.
     """
     full = model.model_json_schema(mode="serialization")
     properties = {key: _outline(value) for key, value in full["properties"].items() if key not in _CUT}

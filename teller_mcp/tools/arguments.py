@@ -11,6 +11,7 @@ Metric = Annotated[
     Field(description="end to end, first token, per output token, longest gap, against slo_ms"),
 ]
 SloMs = Annotated[float | None, Field(description="the promised latency, ms", gt=0)]
+When = Annotated[str | None, Field(description="fleet: UTC date, or 6h before the last", max_length=40)]
 WhatIf = Annotated[
     list[Annotated[str, Field(max_length=200)]] | None,
     Field(description="'step 17=10ms', '0:123=1ms'"),

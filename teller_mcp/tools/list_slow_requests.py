@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from teller_core.data.report import Ask, CaptureReport, SlowReport
-from teller_mcp.answers import CHARACTERS, CaptureLine, NextCall, SlowAnswer, fit, short, then, to_text
+from teller_core.data.report_fleet import FleetReport
+from teller_core.errors import InputError
+from teller_mcp.answers import CHARACTERS, CaptureLine, NextCall, SlowAnswer, fit, is_plain, short, then, to_text
 from teller_mcp.desk import Desk, ToolSpec
-from teller_mcp.tools.arguments import Capture, Detail, Metric, SloMs
+from teller_mcp.tools.arguments import Capture, Detail, Metric, SloMs, When
 
 MOST = 2
 """Calls that are suggested."""
@@ -23,13 +25,23 @@ def list_slow_requests(
     limit: Annotated[int, Field(ge=1, le=200)] = 20,
     cursor: Annotated[str | None, Field(description="next_cursor of the page before", max_length=200)] = None,
     capture: Capture = None,
-    view: Literal["vertical", "horizontal"] = "vertical",
+    view: Literal["vertical", "horizontal", "fleet"] = "vertical",
+    since: When = None,
+    until: Annotated[str | None, Field(max_length=40)] = None,
+    service: Annotated[str | None, Field(max_length=200)] = None,
     detail: Detail = "normal",
 ) -> SlowAnswer:
     """The requests of a capture, slowest first, as columns and rows, with what the slow have that the fast have not; and
     the captures there are. over_slo, over_work, over_load: times the promise, what its own tokens predict, what the load
     predicts. Start here, then call run_rca. view=horizontal: a row a rank, the most waited for first; waits: where; null:
-    the clocks do not tell."""
+    the clocks do not tell. view=fleet: what explains p99 over all captures of the last hour."""
+    if view == "fleet":
+        with desk.store() as (verbs, store):
+            return _of_fleet(verbs.fleet(store, since=since, until=until, service=service), CHARACTERS[detail])
+    if since or until or service:
+        raise InputError(
+            "since, until and service", "they are of view=fleet alone", "Leave them out, or ask for that view"
+        )
 
     def ask(rows: int) -> SlowReport:
         return verbs.slow(store, capture=capture, metric=metric, slo_ms=slo_ms, limit=rows, cursor=cursor, view=view)
@@ -49,6 +61,35 @@ def list_slow_requests(
 def _answer(report: SlowReport, captures: list[CaptureReport]) -> SlowAnswer:
     lines = [CaptureLine.of(known) for known in captures]
     return SlowAnswer(**dict(report), captures=lines, next=_next(report))
+
+
+def _of_fleet(report: FleetReport, room: int) -> SlowAnswer:
+    """The answer about a tail: its groups stand in the rows, and are not said twice."""
+    answer = SlowAnswer(
+        capture="",
+        metric=report.metric,
+        columns=report.columns,
+        rows=report.rows,
+        total=len(report.rows),
+        next_cursor=None,
+        note=report.explanation or f"Could not tell: {report.reason}.",
+        fleet=report.model_copy(update={"columns": [], "rows": [], "explanation": ""}),
+        next=_of_tail(report),
+    )
+    cuts = (("rows", 8), ("fleet.replica_rows", 3), ("fleet.examples", 1), ("fleet.phases", 4), ("rows", 1))
+    return fit(answer, room, cuts)
+
+
+def _of_tail(report: FleetReport) -> list[NextCall]:
+    """The slowest request of the tail, and the list that it stands in; without a tail, the list of the newest capture."""
+    if not report.examples:
+        return [then("list_slow_requests", "the requests of the newest capture")]
+    one = report.examples[0]
+    why = one.of if is_plain(one.of) else "of the tail"
+    return [
+        then("run_rca", f"why it was slow: {why}", request=one.request, capture=short(one.capture)),
+        then("list_slow_requests", "all requests of its capture", capture=short(one.capture)),
+    ]
 
 
 def _asked(ask: Ask) -> NextCall:

@@ -217,3 +217,39 @@ async def test_ranks_side_by_side_fit_and_lead_to_what_kept_the_late_one(connect
         assert answer["next_cursor"] == (f"ranks.{len(answer['rows'])}" if len(answer["rows"]) < 64 else None)
         assert answer["next"][0]["arguments"] == {"target": "3:880", "capture": answer["capture"][:12]}
         assert not (await client.call_tool(answer["next"][0]["tool"], answer["next"][0]["arguments"])).is_error
+
+
+@pytest.mark.parametrize("detail", ["concise", "normal", "full"])
+async def test_the_tail_of_a_fleet_fits_and_leads_to_why_its_slowest_request_was(connect: Connect, detail: str) -> None:
+    async with connect() as client:
+        result = await client.call_tool("list_slow_requests", {"view": "fleet", "since": "6h", "detail": detail})
+        assert result.structured_content is not None
+        answer = result.structured_content
+        assert len(text_of(result)) <= {"concise": 2_500, "normal": 6_000, "full": 19_000}[detail]
+        assert answer["columns"][:2] == ["of", "what"]
+        assert answer["rows"][0][1] == "scheduler.queue_saturation"
+        assert answer["fleet"]["gap_ns"] == sum(part["ns"] or 0 for part in answer["fleet"]["phases"])
+        assert answer["note"].startswith("The slowest 120 requests")
+        assert [call["tool"] for call in answer["next"]] == ["run_rca", "list_slow_requests"]
+        for call in answer["next"]:
+            assert not (await client.call_tool(call["tool"], call["arguments"])).is_error
+
+
+async def test_the_times_of_a_fleet_reach_it_and_are_refused_of_other_views(connect: Connect, samples: Any) -> None:
+    asked: list[dict[str, Any]] = []
+    few = samples.tail().model_copy(update={"examples": [], "explanation": "", "reason": "too few"})
+
+    def fleet(_: Any, **how: Any) -> Any:
+        asked.append(how)
+        return few
+
+    async with connect(fleet=fleet) as client:
+        given = {"since": "2026-12-01 05:00", "until": "10min", "service": "vllm"}
+        answer = (await client.call_tool("list_slow_requests", {"view": "fleet", **given})).structured_content
+        refused = await client.call_tool("list_slow_requests", {"since": "6h"})
+    assert asked == [given]
+    assert answer is not None
+    assert answer["note"] == "Could not tell: too few."
+    assert [call["tool"] for call in answer["next"]] == ["list_slow_requests"]
+    assert refused.is_error
+    assert "view=fleet" in text_of(refused)
