@@ -115,24 +115,28 @@ def import_paths(
     together: bool | None = None,
     keep_prompts: bool = False,
     jobs: int | None = None,
+    only_below: Sequence[Path] = (),
     progress: Told = nobody,
     stages: Stages = STAGES,
 ) -> ImportReport:
     """Read ``paths`` into ``store``: files, folders, archives and patterns. ``together``: join all paths into one capture
     (True), split every file (False), or take the files of one folder as recorded together (None). ``jobs``: files read at
-    once, by default as many as pay. Raises TellerError; a capture is stored whole or not at all.
+    once, by default as many as pay. ``only_below``: folders (resolved) out of which nothing is read, whatever is put in the
+    place of ``paths`` meanwhile. Raises TellerError; a capture is stored whole or not at all.
     """
+    from teller_core.ingest.files.opening import within
     from teller_core.ingest.reading import How, apart, bytes_of, plan
 
-    listing = staged("list", progress)
-    groups = apart(paths, listing) if together is False else plan(paths, together is True, listing)
     how = How(store.path.parent, jobs, keep_prompts)
-    sizes = [bytes_of(group) for group in groups]
+    listing = staged("list", progress)
     reports: list[CaptureReport] = []
-    for at, group in enumerate(groups):
-        told = part_of(progress, sum(sizes[:at]), sum(sizes))
-        with within_means(group.name):
-            reports.append(import_group(group, store, how=how, progress=told, stages=stages))
+    with within(only_below):
+        groups = apart(paths, listing) if together is False else plan(paths, together is True, listing)
+        sizes = [bytes_of(group) for group in groups]
+        for at, group in enumerate(groups):
+            told = part_of(progress, sum(sizes[:at]), sum(sizes))
+            with within_means(group.name):
+                reports.append(import_group(group, store, how=how, progress=told, stages=stages))
     return ImportReport(captures=reports)
 
 

@@ -126,10 +126,8 @@ class Gate(MCPServer[None]):
         finally:
             if reporter is not None:
                 reporter.cancel()
-            keys = ",".join(key for key in arguments if self._has(name, key))
-            shown = name if name in self._specs else "(unknown)"
-            took = (time.monotonic() - began) * 1e3
-            audit.info("tool=%s arguments=%s outcome=%s ms=%.1f characters=%d", shown, keys or "-", outcome, took, size)
+            known = self._tools[name].parameters["properties"] if name in self._tools else None
+            _note("tool", name, known, arguments, outcome=outcome, began=began, size=size)
 
     def _report_progress(
         self, spec: ToolSpec, arguments: Mapping[str, Any], context: Context[None, Any] | None
@@ -157,17 +155,28 @@ class Gate(MCPServer[None]):
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
         """The prompt ``name`` with its variables filled in. Raises MCPError for an unknown name or variable."""
+        began = time.monotonic()
+        outcome, size = "refused", 0
         known = {prompt.name: prompt for prompt in await self.list_prompts()}
-        if name not in known:
-            raise MCPError(code=INVALID_PARAMS, message=f"No such prompt{_hint(name, known)}")
-        declared = {argument.name: argument for argument in known[name].arguments or []}
-        for key in arguments or {}:
-            if key not in declared:
-                raise MCPError(code=INVALID_PARAMS, message=f"Prompt {name} has no such argument{_hint(key, declared)}")
-        for argument in declared.values():
-            if argument.required and not (arguments or {}).get(argument.name):
-                raise MCPError(code=INVALID_PARAMS, message=f"Prompt {name} needs the argument {argument.name}")
-        return await super().get_prompt(name, arguments, context)
+        declared = {each.name: each for each in known[name].arguments or []} if name in known else None
+        given = arguments or {}
+        try:
+            if declared is None:
+                raise MCPError(code=INVALID_PARAMS, message=f"No such prompt{_hint(name, known)}")
+            for key in given:
+                if key not in declared:
+                    hint = _hint(key, declared)
+                    raise MCPError(code=INVALID_PARAMS, message=f"Prompt {name} has no such argument{hint}")
+            for argument in declared.values():
+                if argument.required and not given.get(argument.name):
+                    raise MCPError(code=INVALID_PARAMS, message=f"Prompt {name} needs the argument {argument.name}")
+            result = await super().get_prompt(name, arguments, context)
+            if isinstance(result, GetPromptResult):
+                size = sum(len(each.content.text) for each in result.messages if isinstance(each.content, TextContent))
+            outcome = "ok"
+            return result
+        finally:
+            _note("prompt", name, declared, given, outcome=outcome, began=began, size=size)
 
     def _tool(self, spec: ToolSpec, desk: Desk) -> Tool:
         """``spec`` as the SDK wants it: an asynchronous function of the tool's own arguments."""
@@ -218,9 +227,6 @@ class Gate(MCPServer[None]):
             raise ToolError(f"No such tool{_hint(name, self._tools)} There are: {', '.join(self._tools)}.")
         return self._tools[name]
 
-    def _has(self, name: str, key: str) -> bool:
-        return name in self._tools and key in self._tools[name].parameters["properties"]
-
     def _check_arguments(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         known = tool.parameters["properties"]
         for key in arguments:
@@ -236,6 +242,23 @@ class Gate(MCPServer[None]):
                 "Ask for less: detail='concise', a smaller limit or budget, or one request."
             )
         return size
+
+
+def _note(
+    kind: str,
+    name: str,
+    known: Iterable[str] | None,
+    given: Mapping[str, Any],
+    *,
+    outcome: str,
+    began: float,
+    size: int,
+) -> None:
+    """One line about a call: its name and those of its arguments as far as they are ``known``, never what they hold."""
+    keys = ",".join(key for key in given if key in (known or ()))
+    shown = "(unknown)" if known is None else name
+    took = (time.monotonic() - began) * 1e3
+    audit.info("%s=%s arguments=%s outcome=%s ms=%.1f characters=%d", kind, shown, keys or "-", outcome, took, size)
 
 
 @asynccontextmanager

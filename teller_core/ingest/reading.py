@@ -14,6 +14,7 @@ from teller_core.data.tree import Tree
 from teller_core.errors import InputError, TellerError
 from teller_core.ingest.files.archives import unpacked
 from teller_core.ingest.files.bar import Bar, Tell
+from teller_core.ingest.files.opening import allowed_folders, also_within
 from teller_core.ingest.files.planning import Group, hosts_of, is_bundle
 from teller_core.ingest.files.recognizing import (
     apart,
@@ -106,7 +107,7 @@ def _read(group: Group, nest: Nest | None, progress: Tell | None, how: How) -> R
     formats, others = recognized(group)
     gathered.recording.files.extend(others)
     trees: list[Tree] = []
-    with scratch(how.beside) as folder:
+    with scratch(how.beside) as folder, also_within(folder):
         wanted = {path: group.packed[path] for path in formats if path in group.packed}
         places = unpacked(wanted, folder, _unpacking(progress)) if wanted else {}
         ordered = _ordered(formats, places)
@@ -194,7 +195,7 @@ def _task(files: _Files, path: Path, position: int, middle: int) -> Task:
     place = Place(
         host, files.bundle, position, middle or about.st_mtime_ns, files.keep_prompts, files.salt, about.st_mtime_ns
     )
-    return Task(lies, files.formats[path], place, about.st_size, compressed)
+    return Task(lies, files.formats[path], place, about.st_size, compressed, allowed_folders())
 
 
 def _found(read: Read, given: bool) -> Found:

@@ -33,7 +33,7 @@ def import_trace(
     Start here."""
     files = allowed(paths, desk.roots)
     with desk.store(read_only=False) as (verbs, store):
-        report = verbs.import_paths(files, store, together=together)
+        report = verbs.import_paths(files, store, together=together, only_below=desk.roots)
     having = sorted(report.captures, key=lambda capture: not capture.requests)
     calls = [_first(capture) for capture in having[:2]]
     if comparable(report.captures):

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 
 from teller_core.cli import Verbs
@@ -197,6 +198,30 @@ async def test_every_call_leaves_one_audit_line_without_the_values(
         "tool=run_rca arguments=request outcome=refused",
         "tool=(unknown) arguments=- outcome=refused",
     ]
+    assert not any("secret" in line for line in lines)
+
+
+async def test_every_prompt_leaves_one_audit_line_without_the_values(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "teller.audit")
+    async with connect() as client:
+        text = (await client.get_prompt("why_slow", {"request": "secret-id"})).messages[0].content
+        for name, arguments in (
+            ("why_slow", {"request": "1", "secret-key": "2"}),
+            ("why_slow", {}),
+            ("secret-prompt", {"request": "1"}),
+        ):
+            with pytest.raises(MCPError):
+                await client.get_prompt(name, arguments)
+    lines = [record.getMessage() for record in caplog.records if record.name == "teller.audit"]
+    assert [line.partition(" ms=")[0] for line in lines] == [
+        "prompt=why_slow arguments=request outcome=ok",
+        "prompt=why_slow arguments=request outcome=refused",
+        "prompt=why_slow arguments=- outcome=refused",
+        "prompt=(unknown) arguments=- outcome=refused",
+    ]
+    assert isinstance(text, TextContent) and lines[0].endswith(f"characters={len(text.text)}")
     assert not any("secret" in line for line in lines)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from teller_core.data.means import short_of
 from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, TellerError
 from teller_core.ingest.files.members import Entry, Member
+from teller_core.ingest.files.opening import Opened
 from teller_core.ingest.files.source import (
     EXPANSION_GRACE,
     MAX_EXPANDED_BYTES,
@@ -131,7 +132,7 @@ def unpacked(packed: Mapping[Path, Packed], folder: Path, tell: Tell | None = No
 
 
 def _members(path: Path) -> Generator[Member]:
-    with path.open("rb") as file:
+    with Opened(path) as file:
         zipped = is_zip(file.read(4))
     if zipped:
         yield from zip_members(path)

@@ -1,7 +1,6 @@
 """Which files of a capture are of a known format, and the id that their content gives it."""
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from teller_core.errors import FormatError, InputError, LimitError, OutOfRoom, T
 from teller_core.ingest.files import planning
 from teller_core.ingest.files.archives import is_archive
 from teller_core.ingest.files.bar import Bar
+from teller_core.ingest.files.opening import Opened
 from teller_core.ingest.files.planning import Group, shown_name
 from teller_core.ingest.files.source import read_head
 from teller_core.ingest.formats import reader_of, sniffed
@@ -171,10 +171,8 @@ def _left_out(group: Group, path: Path, why: str) -> FileRead:
 
 def _hash(path: Path, progress: Callable[[int], None]) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        left = os.fstat(file.fileno()).st_size  # a log that is still written has no end
-        while block := file.read(min(HASH_BLOCK, left)):
-            left -= len(block)
+    with Opened(path) as file:
+        while block := file.read(HASH_BLOCK):
             digest.update(block)
             progress(file.tell())
     return digest.hexdigest()

@@ -5,18 +5,15 @@ import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO, FileIO
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 from isal import igzip, igzip_lib
 from zstandard import ZstdDecompressor, ZstdError
 
-from teller_core.data.means import short_of
-from teller_core.errors import FormatError, InputError, LimitError, TellerError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer as Buffer
+from teller_core.errors import FormatError, InputError, LimitError
+from teller_core.ingest.files.opening import Opened, unreadable
 
 MAX_EXPANDED_BYTES = 64 << 30
 """No file is read beyond this many expanded bytes: some 200 million events."""
@@ -117,7 +114,7 @@ def open_source(path: Path) -> Generator[Source]:
 
     Errors: InputError for a file that is missing, unreadable, empty or no regular file; see :meth:`Source.fill`.
     """
-    with _open(path) as file:
+    with Opened(path) as file:
         _check_whole(path, file)
         head = _begin(path, file)
         if not head:
@@ -170,27 +167,9 @@ def read_whole(path: Path, most: int) -> bytes:
     return bytes(whole)
 
 
-class _AsOpened(FileIO):
-    """A file as long as it was when it was opened: whoever reads what is still written would never come to its end."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "rb")
-        self._size = os.fstat(self.fileno()).st_size
-
-    def _left(self) -> int:
-        return max(0, self._size - self.tell())
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        left = self._left()
-        return super().read(left if size is None or size < 0 else min(size, left)) or b""
-
-    def readinto(self, buffer: "Buffer", /) -> int:
-        return super().readinto(memoryview(buffer).cast("B")[: self._left()]) or 0
-
-
 def begin_of(path: Path) -> bytes:
     """The first four bytes of ``path`` as stored, fewer where it has fewer. Errors: InputError; OutOfRoom."""
-    with _open(path) as file:
+    with Opened(path) as file:
         return _begin(path, file)
 
 
@@ -200,13 +179,8 @@ def _begin(path: Path, file: BinaryIO) -> bytes:
         head = file.read(4) or b""
         file.seek(0)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     return head
-
-
-def _unreadable(path: Path, error: OSError) -> TellerError:
-    why = f"it cannot be read ({error.strerror})"
-    return short_of(path.name, error) or InputError(path.name, why, "Check its permissions, and the disk")
 
 
 def _check_whole(path: Path, file: BinaryIO) -> None:
@@ -230,15 +204,3 @@ def _first_hole(file: BinaryIO) -> int:
         return file.seek(begin, os.SEEK_DATA) - begin
     except OSError:  # nothing behind it; every file ends in a hole of no bytes
         return os.fstat(file.fileno()).st_size - begin
-
-
-def _open(path: Path) -> BinaryIO:
-    try:
-        if path.exists() and not path.is_file():
-            what = "a directory" if path.is_dir() else "no regular file"
-            raise InputError(path.name or str(path), f"it is {what}", "Name a file")
-        return cast(BinaryIO, _AsOpened(path))
-    except FileNotFoundError:
-        raise InputError(path.name, "there is no such file", "Check the path") from None
-    except OSError as error:
-        raise _unreadable(path, error) from None

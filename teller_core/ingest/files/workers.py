@@ -31,6 +31,7 @@ from teller_core.data.trace import Trace
 from teller_core.data.tree import Tree
 from teller_core.errors import OutOfRoom, TellerError
 from teller_core.ingest.files.handover import Packed, pack, unpack
+from teller_core.ingest.files.opening import within
 from teller_core.ingest.files.room import cores, memory
 from teller_core.ingest.formats import reader_of
 from teller_core.ingest.found import Found, Place, Progress
@@ -69,6 +70,8 @@ class Task(NamedTuple):
     place: Place
     size: int
     compressed: bool
+    within: tuple[Path, ...] = ()
+    """The folders that alone may be read, none where all may."""
 
     @property
     def expanded(self) -> int:
@@ -154,7 +157,8 @@ def worth_apart(tasks: Sequence[Task], jobs: int | None) -> list[int]:
 def read_here(task: Task, nest: Nest | None, progress: Progress | None) -> Read:
     """What the file held, read by this process. Errors: OutOfRoom, which is no finding about the file."""
     try:
-        found = reader_of(task.format)(task.path, task.place, progress)
+        with within(task.within):
+            found = reader_of(task.format)(task.path, task.place, progress)
     except OutOfRoom:
         raise
     except TellerError as error:

@@ -7,10 +7,13 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
+from io import BufferedReader
 from pathlib import Path
+from typing import BinaryIO
 
 from teller_core.errors import FormatError, LimitError
 from teller_core.ingest.files.members import BLOCK, Entry, Member
+from teller_core.ingest.files.opening import Opened
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 MAX_DIRECTORY = 16 << 20
@@ -34,9 +37,14 @@ def zip_members(path: Path) -> Generator[Member]:
 
     Errors: FormatError for an archive that is damaged; LimitError for a list of members over MAX_DIRECTORY.
     """
-    _check_directory(path)
+    with BufferedReader(Opened(path)) as file:
+        _check_directory(path, file)
+        yield from _members(path, file)
+
+
+def _members(path: Path, file: BinaryIO) -> Generator[Member]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             for info in archive.infolist():
                 entry = Entry(info.filename, info.file_size, _time(info), _why(info))
                 yield Member(entry, iter(()) if entry.why else _body(path, archive, info), info.header_offset)
@@ -72,19 +80,18 @@ def _time(info: zipfile.ZipInfo) -> int:
     return calendar.timegm(info.date_time) * 1_000_000_000 if 1 <= month <= 12 and 1 <= day <= 31 and year else 0
 
 
-def _check_directory(path: Path) -> None:
+def _check_directory(path: Path, file: BinaryIO) -> None:
     """Refuse an archive whose list of members is too long to be held. Looks where the standard library looks."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - TAIL - 20))
-        tail = file.read()
-        at = len(tail) - 22 if tail[-22:].startswith(END) and tail.endswith(b"\0\0") else tail.rfind(END)
-        if at < 0 or len(tail) < at + 22:
-            raise FormatError(path.name, "the archive ends early", AGAIN)
-        (listed,) = struct.unpack_from("<I", tail, at + 12)
-        if at >= 20 and tail[at - 20 : at].startswith(END_64):
-            file.seek(min(struct.unpack_from("<Q", tail, at - 12)[0], size))
-            large = file.read(56)
-            listed = struct.unpack_from("<Q", large, 40)[0] if len(large) == 56 else listed
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - TAIL - 20))
+    tail = file.read()
+    at = len(tail) - 22 if tail[-22:].startswith(END) and tail.endswith(b"\0\0") else tail.rfind(END)
+    if at < 0 or len(tail) < at + 22:
+        raise FormatError(path.name, "the archive ends early", AGAIN)
+    (listed,) = struct.unpack_from("<I", tail, at + 12)
+    if at >= 20 and tail[at - 20 : at].startswith(END_64):
+        file.seek(min(struct.unpack_from("<Q", tail, at - 12)[0], size))
+        large = file.read(56)
+        listed = struct.unpack_from("<Q", large, 40)[0] if len(large) == 56 else listed
     if listed > MAX_DIRECTORY:
         raise LimitError(path.name, f"its list of members is over {MAX_DIRECTORY >> 20} MiB", "Pack fewer files")

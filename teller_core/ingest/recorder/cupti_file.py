@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from teller_core.errors import FormatError, LimitError
+from teller_core.ingest.files.opening import Opened
 
 MAGIC = b"TLRCUPT1"
 MARK = 0x4B4C4254
@@ -66,7 +67,8 @@ def read_blocks(path: Path) -> Blocks:
     """
     if path.stat().st_size > MOST_BYTES:
         raise LimitError(path.name, "it is larger than any window", "Record a shorter window")
-    blocks = _whole_blocks(path.read_bytes())
+    with Opened(path) as file:
+        blocks = _whole_blocks(file.readall())
     first = next(blocks, None)
     if first is None or first[0] != HEADER:
         raise FormatError(path.name, "it ends before its header does", "Record it again")
