@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from teller_core.context.tpe.default import default
 from teller_core.data.causes import cause
 from teller_core.errors import InputError
 from teller_core.ingest.files.room import cores
@@ -17,7 +18,7 @@ from teller_core.lab.evaluation.methods import MODELS
 from teller_core.lab.evaluation.metrics import answers, of_unseen
 from teller_core.lab.evaluation.running import Evaluation, Progress, Sides, evaluated
 from teller_core.lab.evaluation.tables import table
-from teller_core.model.card import Card
+from teller_core.model.card import Card, refuse_foreign
 from teller_core.model.judging import Model, load
 
 SIDES: Mapping[str, str] = {TEST: "Test side", TRAIN: "Training side, lives that the weights were chosen by"}
@@ -38,6 +39,7 @@ def evaluate_weights(wanted: str, given: Weights, folder: Path, tiers: Sequence[
     if wanted not in MODELS:
         raise InputError("--weights", f"{wanted} asks no model", f"Name one that does: {', '.join(MODELS)}")
     model = load(given.path, threads=1)  # what is wrong with it is told before lives are read
+    refuse_foreign(model.card.reads.vocabulary, default().hash, "vocabulary of traces")
     load_learners()
     method = asking(MODELS[wanted], model, given.path.name)
 

@@ -1,5 +1,5 @@
 """The methods that are compared: those of numbers and rules in the order of their tables, ours first, the paper's last; and those
-that ask the model that ships, which are asked for by name: a sheet of every step takes them an hour a tier.
+that ask the model that ships, which are asked for by name: sheets of all judged steps take them ten minutes a tier.
 """
 
 from collections.abc import Mapping

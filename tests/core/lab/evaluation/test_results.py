@@ -114,7 +114,8 @@ def test_every_figure_that_the_summary_or_a_headline_asks_for_is_one() -> None:
     done = evaluated(STUB, Sides(side(range(4)), test, all_faulty=test, healthy=test, whole=test), quiet)
     found = {figure.key for figure in done.figures}
     assert [*tables.HEADLINES] == [*summary_of.HEADLINES]
-    wanted = {*summary_of.HEADLINES, *summary_of.GOALS, *tables.HEADLINES, *judging.BESIDE}
+    goals = {*summary_of.GOALS, *summary_of.GOALS_OF_FUSED}
+    wanted = {*summary_of.HEADLINES, *goals, *tables.HEADLINES, *judging.BESIDE}
     wanted |= {key for columns in summary_of.SECTIONS.values() for key in columns}
     by_severity = {key for key in wanted if "severity_" in key}
     assert wanted - by_severity <= found
@@ -164,6 +165,23 @@ def test_the_summary_says_what_is_to_reach_and_who_comes_near() -> None:
         "| rank, AC@1 | 0.95 | - | not said | - | - |",
     ]
     assert "- T4. Ours is ahead in 2 of 2." in lines
+
+
+def test_the_summary_says_what_ours_with_the_model_is_to_reach_less_of_an_error_being_better() -> None:
+    def text(error: float) -> str:
+        return f"name\nTest side.\ncertainty.step_ece  {error:.4f}\n"
+
+    for error, verdict in ((0.02, "reached"), (0.04, "missed")):
+        given = {Table("fused", 4): text(error), Table("model", 4): text(0.01), Table("kde", 4): text(0.05)}
+        lines = summary(given).splitlines()
+        assert "## What fused is to reach, at T4" in lines
+        row = f"| calibration error of all steps, at most | 0.03 | {error:.3f} | {verdict} | - | kde 0.050 |"
+        assert row in lines  # and not the model alone, which is ours, too
+
+
+def test_kept_tables_of_the_model_are_read_whether_or_not_weights_ship(tmp_path: Path) -> None:
+    (tmp_path / "fused.T4.txt").write_text("name\nTest side.\nrequest.top_1  0.7000\n")
+    assert told(tmp_path) == {Key("fused", 4, "request.top_1"): 0.7}
 
 
 def test_the_summary_says_in_which_figures_the_papers_method_is_as_good_or_better() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from teller_core.errors import InputError
+from teller_core.errors import FormatError, InputError
 from teller_core.lab.benchmark.pack import Packed
 from teller_core.lab.evaluation import loading, unshipped
 from teller_core.lab.evaluation.episode import TEST, TRAIN
@@ -79,6 +79,13 @@ def test_a_method_that_asks_no_model_takes_no_weights(weights: Path, tmp_path: P
         evaluate_weights("ours", Weights(weights, TEST), tmp_path, (4,), quiet)
 
 
-def test_what_is_wrong_with_weights_is_told_before_lives_are_read(tmp_path: Path) -> None:
+def test_what_is_wrong_with_weights_is_told_before_lives_are_read(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError, match=r"nowhere\.safetensors"):
         evaluate_weights("model", Weights(tmp_path / "nowhere.safetensors", TEST), tmp_path / "no lives", (4,), quiet)
+    model = load(weights, threads=1)
+    foreign = replace(model, card=replace(model.card, reads=replace(model.card.reads, vocabulary="another")))
+    monkeypatch.setattr(unshipped, "load", lambda path, *, threads: foreign)
+    with pytest.raises(FormatError, match="trained with another vocabulary of traces"):
+        evaluate_weights("model", Weights(weights, TEST), tmp_path / "no lives", (4,), quiet)
