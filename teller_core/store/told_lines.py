@@ -10,7 +10,7 @@ from teller_core.data.log_templates import template
 from teller_core.data.table import UNKNOWN, Int32, Int64
 from teller_core.store.tables import text
 
-MOST_LINES = 20_000
+MOST_LINES = 8_000
 """Of a capture: more take longer to look through than a list of requests may."""
 MOST_TEMPLATES = 100
 FEWEST = 2
