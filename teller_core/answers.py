@@ -181,8 +181,7 @@ def why(
     The answer by end-to-end time was made at import. Another metric, a promise to keep, or what was learned since is judged now.
     """
     _check_promise(metric, slo_ms)
-    found = store.resolve(capture)
-    number = store.request_number(found, request)
+    found, number = store.request_of(capture, request)
     rows, learned, service = store.learned_rows(), None, {}
     if rows or against:
         service = stored_service(store, found)
@@ -306,9 +305,8 @@ def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | Non
     if slash:
         found = store.resolve(head)
         return found, store.request_number(found, request)
-    found = store.resolve(capture)
     try:
-        return found, store.request_number(found, named)
+        return store.request_of(capture, named)
     except UnknownName:
         pass
     try:

@@ -149,25 +149,29 @@ class _Aim(NamedTuple):
 
 
 def _aim(store: Store, target: str, capture: str | None, rank: int | None) -> _Aim:
-    found = store.resolve(capture)
-    if rank is not None and rank not in (traced := store.traced(found)):
+    aim = _aimed(store, target, capture)
+    if rank is not None and rank not in (traced := store.traced(aim.capture)):
         has = (
             f"traces were recorded of the positions {', '.join(map(str, traced[:16]))}"
             if traced
             else "none has a trace"
         )
         raise UnknownName("the rank", has, "Name one of these, or none" if traced else "Leave it out")
+    return aim
+
+
+def _aimed(store: Store, target: str, capture: str | None) -> _Aim:
     if handle := HANDLE.fullmatch(target.strip()):
-        return _Aim(found, span=(int(handle["rank"]), int(handle["row"])))
+        return _Aim(store.resolve(capture), span=(int(handle["rank"]), int(handle["row"])))
     parsed = TARGET.fullmatch(target.strip())
     if parsed is None:
         raise InputError(
             "the target", "it is empty", "Name a request, a step as `step 17`, or a span's handle RANK:ROW"
         )
     if parsed["kind"] == "step":
-        return _Aim(found, _step_number(parsed["name"]))
+        return _Aim(store.resolve(capture), _step_number(parsed["name"]))
     try:
-        number = store.request_number(found, parsed["name"])
+        found, number = store.request_of(capture, parsed["name"])
     except UnknownName as error:
         if parsed["kind"]:
             raise

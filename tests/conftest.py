@@ -32,6 +32,7 @@ from teller_core.data.report import (
 )
 from teller_core.data.report_fleet import Cohort, FleetReport, TailExample, TailPart
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
+from teller_core.data.report_search import SearchReport
 from teller_core.data.report_timeline import TimelinePanel, TimelineReport, TimelineRow
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.report_what_if import Gain, Neighbor, ScheduleCheck, WhatIfReport
@@ -185,6 +186,24 @@ def a_side_by_side(limit: int = 20) -> SlowReport:
         next_cursor=f"ranks.{limit}" if limit < 64 else None,
         note="12 of 512 collectives in which ranks met have one that surely came last",
         waits=[wait.model_copy(update={"handle": f"3:{at}"}) for at in range(limit)],
+    )
+
+
+def a_search(limit: int = 20) -> SearchReport:
+    rows = [
+        ["request", "request 42", "cmpl-0000", 42, None, 4812.4, None, None, ""],
+        ["communication", "0:1234", "ncclDevKernel_AllReduce", None, 17, 811.9, 2160, 1804.5, ""],
+        ["communication", "3:900", "ncclDevKernel_AllGather", None, 12, 1.25, 180, 150.4, ""],
+        ["log_line", "request 42", "Preempted cmpl-0000", 42, None, None, None, None, "server.log:33"],
+    ]
+    columns = ["kind", "handle", "untrusted_text", "request", "step", "took_ms", "calls", "total_ms", "where"]
+    return SearchReport(
+        capture=CAPTURE,
+        columns=columns,
+        rows=[list(row) for row in rows[:limit]],
+        counts={"request": 1, "communication": 2, "log_line": 1},
+        next_cursor="0000abcd.1.1.2",
+        note="",
     )
 
 
@@ -434,6 +453,7 @@ def answering(changes: Mapping[str, Callable[..., Any]] | None = None) -> Verbs:
         "open_store": lambda path, read_only, deadline_s: nullcontext(path),
         "import_paths": lambda paths, store, **_: ImportReport(captures=[a_capture()]),
         "list_captures": lambda store: CapturesReport(captures=[a_capture()]),
+        "search": lambda store, text, *, limit, **_: a_search(limit),
         "slow": lambda store, *, limit, view, **_: a_table(limit) if view == "vertical" else a_side_by_side(limit),
         "fleet": lambda store, **_: a_tail(),
         "why": lambda store, request, **_: a_verdict(),
@@ -456,6 +476,7 @@ class Samples:
     """The makers above, for tests that need them with other numbers."""
 
     capture = staticmethod(a_capture)
+    found = staticmethod(a_search)
     table = staticmethod(a_table)
     tail = staticmethod(a_tail)
     finding = staticmethod(a_finding)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 
 from teller_core.calls.arguments import Parser, number, path
-from teller_core.calls.asking import fleet, inspecting, learn, reading, slow
+from teller_core.calls.asking import fleet, inspecting, learn, reading, searching, slow
 from teller_core.calls.lab import in_the_lab
 from teller_core.calls.model import of_the_model
 from teller_core.calls.recording import doctor, recording, running
@@ -46,6 +46,7 @@ def parser(verbs: Mapping[str, Verb]) -> Parser:
         return made
 
     reading(add)
+    searching(add)
     slow(add("slow", "list the requests, slowest first", which, metric))
     fleet(add("fleet", "say what makes the slowest requests of many captures slow"))
     add("why", "say why a request was slow", which, metric, named, held)

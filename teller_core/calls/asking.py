@@ -2,6 +2,8 @@
 
 from teller_core.calls.arguments import Add, Parser, count, path
 
+KINDS = ("request", "span", "annotation", "python", "operator", "runtime", "kernel", "communication", "log_line")
+
 
 def reading(add: Add) -> None:
     """Add import, captures and formats."""
@@ -20,13 +22,28 @@ def reading(add: Add) -> None:
     add("formats", "list what can be read")
 
 
+def searching(add: Add) -> None:
+    """Add search."""
+    search = add("search", "find a request's id, a name of spans or a line of a log by any part of it")
+    search.add_argument("text", nargs="+", metavar="TEXT", help="words that it holds, all of them, whichever case")
+    search.add_argument("--kind", choices=KINDS, help="of what alone (span: of any kind)")
+    search.add_argument(
+        "--capture", metavar="ID", help="any unique prefix of a capture's id, or all (default: the newest)"
+    )
+    _paged(search)
+
+
+def _paged(verb: Parser) -> None:
+    verb.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
+    verb.add_argument("--cursor", help="the next page: what the page before says behind More")
+
+
 def slow(verb: Parser) -> None:
     """The arguments of slow."""
     verb.add_argument(
         "--view", choices=("vertical", "horizontal"), default="vertical", help="requests, or ranks side by side"
     )
-    verb.add_argument("--limit", type=count, default=20, help="rows of a page (default: 20)")
-    verb.add_argument("--cursor", help="the next page: what the page before says behind More")
+    _paged(verb)
 
 
 def fleet(verb: Parser) -> None:

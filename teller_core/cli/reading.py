@@ -86,6 +86,11 @@ def _slow(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     )
 
 
+def _search(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
+    how = {"capture": given.capture, "kind": given.kind, "limit": given.limit, "cursor": given.cursor}
+    return _answer(given, verbs, lambda loaded, store: loaded.search(store, " ".join(given.text), **how))
+
+
 def _fleet(given: argparse.Namespace, verbs: Callable[[], Verbs]) -> int:
     return _answer(
         given,
@@ -170,6 +175,7 @@ VERBS: Mapping[str, Callable[..., int]] = {
     "import": _import,
     "captures": _captures,
     "formats": _formats,
+    "search": _search,
     "slow": _slow,
     "fleet": _fleet,
     "why": _why,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from teller_core.data.report_fleet import FleetReport
     from teller_core.data.report_learned import LearnReport
+    from teller_core.data.report_search import SearchReport
     from teller_core.data.report_tokens import TokensReport
     from teller_core.data.report_what_if import WhatIfReport
     from teller_core.model.loading import Loader
@@ -34,6 +35,7 @@ class Verbs:
     """The store at a path; whether it is only read, and then must be there; and after how many seconds it refuses."""
     import_paths: "Callable[..., ImportReport]"
     list_captures: "Callable[..., CapturesReport]"
+    search: "Callable[..., SearchReport]"
     slow: "Callable[..., SlowReport]"
     fleet: "Callable[..., FleetReport]"
     why: "Callable[..., WhyReport]"
@@ -54,13 +56,14 @@ class Verbs:
 
 def pipeline_verbs() -> Verbs:
     """The verbs of the core. Loading them takes a moment: call this when the first answer is wanted."""
-    from teller_core import answers, slices, timelines
+    from teller_core import answers, search, slices, timelines
     from teller_core.store.store import Store
 
     return Verbs(
         open_store=lambda path, read_only, deadline: Store.open(path, read_only=read_only, deadline_s=deadline),
         import_paths=_read_into,
         list_captures=answers.list_captures,
+        search=search.search,
         slow=answers.slow,
         fleet=_fleet,
         why=answers.why,

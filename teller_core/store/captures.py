@@ -20,6 +20,7 @@ from teller_core.data.table import UNKNOWN
 from teller_core.store import outcomes
 from teller_core.store.chunks import LARGEST_REPORT, LEVEL, damaged, unpacked
 from teller_core.store.columns import about_long, drop_long, read_long, write_long
+from teller_core.store.span_names import names_of, write_names
 from teller_core.store.spans import write_tree
 from teller_core.store.tables import bound, read_rows, text, write_rows
 
@@ -75,7 +76,9 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
         write_long(con, key, table, level)
     for position, rank in enumerate(capture.ranks):
         if rank.tree is not None:
+            trace = rank.tree.trace
             write_tree(con, key, position, rank.tree, level)
+            write_names(con, key, position, names_of(trace.name, trace.layer, trace.start, trace.dur), level)
     return key
 
 

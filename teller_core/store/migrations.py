@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from teller_core.errors import StoreError
-from teller_core.store import outcomes
+from teller_core.store import outcomes, span_names
 from teller_core.store.connect import check, connect
 
 if TYPE_CHECKING:
@@ -155,6 +155,11 @@ def m012_outcomes(db: "Database") -> None:
     outcomes.fill(db.conn)
 
 
+def m013_span_names(db: "Database") -> None:
+    """What spans are called, how often, and where each longest one is."""
+    span_names.fill(db.conn)
+
+
 ANSWER = ["capture", "request", "metric"]
 MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m001_captures,
@@ -169,6 +174,7 @@ MIGRATIONS: tuple[Callable[["Database"], None], ...] = (
     m010_refined,
     m011_roots,
     m012_outcomes,
+    m013_span_names,
 )
 
 

@@ -14,11 +14,11 @@ from teller_core.data.report import WhyReport
 from teller_core.data.service import SHOWN_AT_START, facts_of
 from teller_core.errors import StoreError
 from teller_core.store.chunks import LARGEST_REPORT, unpacked
+from teller_core.store.questions import BEGAN
 from teller_core.store.tables import bound, text
 
 SPOOLED = ("request", "metric", "value", "verdict", "cause", "rank", *PHASES)
 """What an answer tells of them: the rest stands in the table of requests."""
-_BEGAN = "coalesce(r.client_start, r.received, r.queued, r.scheduled, r.first_token)"
 _OF_REQUEST = ("engine", "prompt_tokens", "output_tokens", "cached_tokens", "failed", "finish_reason")
 
 
@@ -36,7 +36,7 @@ def keep_spooled(con: sqlite3.Connection, key: int, spooled: str) -> None:
     value = f"coalesce(s.value, (SELECT x.value FROM request_expectations x WHERE {same}))"
     phases = [f's."{phase}"' for phase in PHASES[:-1]]
     own = [f"r.{column}" for column in _OF_REQUEST]
-    columns = ["s.request", "s.metric", _BEGAN, value, "s.verdict", "s.cause", "s.rank", *own, *phases]
+    columns = ["s.request", "s.metric", BEGAN, value, "s.verdict", "s.cause", "s.rank", *own, *phases]
     con.execute(
         f"INSERT INTO main.outcomes (capture, position, {named}) "
         f"SELECT ?1, row_number() OVER (ORDER BY s.rowid) - 1, {', '.join(columns)}, coalesce(s.unexplained, {value}) "

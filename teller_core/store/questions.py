@@ -1,4 +1,4 @@
-"""Questions that SQL answers from rows, without reading a table whole: the slow list, operators, who a request is."""
+"""Questions that SQL answers from rows, without reading a table whole: the slow list, operators, steps."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.columns import ColumnSet, read_values
 from teller_core.store.spans import KIND as SPANS
-from teller_core.store.tables import bound, read_rows, text
+from teller_core.store.tables import bound, containing, read_rows, text
 
 METRICS = ("e2e", "ttft", "tpot", "itl_max")
 LARGEST = 2**63 - 1
@@ -59,6 +59,8 @@ class OperatorRows(NamedTuple):
     suggestions: list[str]
 
 
+BEGAN = "coalesce(r.client_start, r.received, r.queued, r.scheduled, r.first_token)"
+"""When a request ``r`` began: its earliest time."""
 _SLOW = """
     SELECT r.number, r.engine_id, x.value, {other},
         CASE WHEN r.scheduled >= r.queued AND r.queued % 1000000000 AND r.scheduled % 1000000000
@@ -66,14 +68,14 @@ _SLOW = """
         1.0 * x.value / nullif(x.by_work, 0), 1.0 * x.value / nullif(x.by_load, 0), a.verdict,
         (SELECT f.cause FROM findings f WHERE f.capture = x.capture AND f.request = r.number AND f.metric = x.metric
             AND f.position = 0),
-        coalesce(r.client_start, r.received, r.queued, r.scheduled, r.first_token),
+        {began},
         x.request
     FROM request_expectations x
     JOIN requests r ON r.capture = x.capture AND r.position = x.request
     LEFT JOIN answers a ON a.capture = x.capture AND a.request = r.number AND a.metric = x.metric
     WHERE x.capture = ? AND x.metric = ? {behind}
     ORDER BY x.value DESC, x.request LIMIT ?
-""".replace(
+""".replace("{began}", BEGAN).replace(
     "{other}",
     ", ".join(
         f"(SELECT value FROM request_expectations WHERE capture = x.capture AND request = x.request AND metric = '{m}')"
@@ -115,9 +117,8 @@ def operator_rows(con: sqlite3.Connection, key: int, name: str) -> OperatorRows:
     found = read_rows(con, key, Baselines, where="AND name = ?", given=(bound(name),), order="total DESC, position")
     if found.name:
         return OperatorRows(found, [])
-    pattern = "%" + "".join(f"\\{c}" if c in "\\%_" else c for c in name) + "%"
     sql = "SELECT name FROM baselines WHERE capture = ? AND name LIKE ? ESCAPE '\\' GROUP BY name ORDER BY sum(total) DESC"
-    near = con.execute(f"{sql}, name LIMIT ?", (key, bound(pattern), SUGGESTIONS)).fetchall()
+    near = con.execute(f"{sql}, name LIMIT ?", (key, containing(name), SUGGESTIONS)).fetchall()
     return OperatorRows(found, [text(row[0]) for row in near])
 
 
@@ -125,28 +126,6 @@ def lines_of(con: sqlite3.Connection, key: int, rules: Sequence[str]) -> Lines:
     """The log lines of a capture that one of ``rules`` knows, by time."""
     marks = ", ".join("?" * len(rules))
     return read_rows(con, key, Lines, where=f"AND rule IN ({marks})", given=[bound(rule) for rule in rules])
-
-
-def request_number(con: sqlite3.Connection, key: int, called: str) -> int:
-    """The number of the request with this number or this engine, client or trace id. Raises UnknownName.
-
-    A number in the capture comes before an id that looks like one. Where a trace holds several requests the first is meant.
-    Blanks around it, as one copies them, do not count.
-    """
-    called = called.strip()
-    if called.isascii() and called.isdigit() and len(called) < 10:
-        found = con.execute(
-            "SELECT number FROM requests WHERE capture = ? AND number = ?", (key, int(called))
-        ).fetchone()
-        if found is not None:
-            return int(found[0])
-    sql = "SELECT min(number) FROM requests WHERE capture = ?1 AND ?2 IN (engine_id, client_id, trace_id) AND ?2 <> ''"
-    (number,) = con.execute(sql, (key, bound(called))).fetchone()
-    if number is None:
-        (count,) = con.execute("SELECT count(*) FROM requests WHERE capture = ?", (key,)).fetchone()
-        has = f"requests 1 to {count}, and none is called that" if count else "no requests"
-        raise UnknownName("the request", f"the capture has {has}", "List them with `slow`")
-    return int(number)
 
 
 def step_of(con: sqlite3.Connection, key: int, rank: int, row: int) -> int | None:

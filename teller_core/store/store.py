@@ -19,7 +19,7 @@ from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWo
 from teller_core.data.table import Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
-from teller_core.store import captures, learned, questions
+from teller_core.store import called, captures, learned, questions
 from teller_core.store.chunks import LEVEL
 from teller_core.store.columns import read_long, rows_of_steps
 from teller_core.store.connect import connect, create, recognize, refusing
@@ -141,23 +141,7 @@ class Store:
     @refusing
     def resolve(self, prefix: str | None = None) -> str:
         """The id that begins with ``prefix``; the newest without one. Raises UnknownName where that is none or several."""
-        # SQLite counts (*) of a whole table in one step, which nothing ends where pages point to each other.
-        (total,) = self._con.execute("SELECT count(key) FROM captures").fetchone()
-        if not total:
-            raise UnknownName(
-                "the capture", "nothing has been imported yet", "Import a trace, a log or a folder of them"
-            )
-        if prefix is None:
-            return str(self._con.execute("SELECT id FROM captures ORDER BY key DESC LIMIT 1").fetchone()[0])
-        sql = "SELECT id FROM captures WHERE substr(id, 1, length(?1)) = ?1"
-        found = [row[0] for row in self._con.execute(sql, (prefix.lower(),))] if prefix.isascii() and prefix else []
-        if len(found) == 1:
-            return str(found[0])
-        if found:
-            raise UnknownName("the capture", f"{len(found)} ids begin like that", "Give more of the id")
-        held = "the one capture here" if total == 1 else f"none of the {total} captures here"
-        begins = f"{held} does not begin like that" if total == 1 else f"{held} begins like that"
-        raise UnknownName("the capture", begins, "List their ids with `captures`")
+        return called.capture_called(self._con, prefix)
 
     @refusing
     def report(self, capture: str) -> CaptureReport:
@@ -368,9 +352,19 @@ class Store:
         return questions.operator_rows(self._con, self._key(capture), name)
 
     @refusing
-    def request_number(self, capture: str, called: str) -> int:
+    def request_number(self, capture: str, name: str) -> int:
         """The number of the request with this number or engine, client or trace id. Raises UnknownName."""
-        return questions.request_number(self._con, self._key(capture), called)
+        return called.request_number(self._con, self._key(capture), name)
+
+    @refusing
+    def request_of(self, capture: str | None, name: str) -> tuple[str, int]:
+        """The capture (its id, from any prefix) and the number of a request in it. Without a capture the newest is meant and, for
+        an id that it has not, the newest that has it. Raises UnknownName.
+        """
+        found = self.resolve(capture)
+        if capture is None and called.request_is_elsewhere(self._con, self._key(found), name):
+            return called.request_anywhere(self._con, name)
+        return found, self.request_number(found, name)
 
     @refusing
     def ask(self, question: Callable[..., Told], *args: object) -> Told:

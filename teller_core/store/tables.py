@@ -133,6 +133,11 @@ def bound(value: str) -> str | bytes:
     return value
 
 
+def containing(part: str) -> str | bytes:
+    """The pattern of LIKE, with a backslash as its ESCAPE, for texts that hold ``part``."""
+    return bound("%" + "".join(f"\\{letter}" if letter in "\\%_" else letter for letter in part) + "%")
+
+
 def text(value: str | bytes) -> str:
     """What :func:`bound` was given."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value

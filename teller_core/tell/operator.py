@@ -70,7 +70,11 @@ def explain_operator(
     mine = take(baselines, np.array([_same(name, other) for other in baselines.name], dtype=np.bool_))
     if not mine.name:
         near = f"{len(suggestions)} others contain it" if suggestions else "none contains it"
-        raise UnknownName("the operator", f"no span of the capture has this name; {near}", "Take a name from a slice")
+        raise UnknownName(
+            "the operator",
+            f"no span of the capture has this name; {near}",
+            "Take a name from a slice, or `search` for a part of it",
+        )
     layer = int(np.bincount(mine.layer, weights=mine.total).argmax())
     calls = [_calls(rank, name) for rank in ranks]
     family = family_of(mine.name[0])

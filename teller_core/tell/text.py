@@ -24,6 +24,7 @@ from teller_core.data.report import (
 from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_learned import LearnReport
 from teller_core.data.report_recording import DoctorReport, MergeReport
+from teller_core.data.report_search import SearchReport
 from teller_core.data.report_timeline import WrittenReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
@@ -35,6 +36,7 @@ from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, millisec
 from teller_core.tell.learned_page import learned_page
 from teller_core.tell.merge_page import merge_page
 from teller_core.tell.next_calls import next_calls
+from teller_core.tell.search_page import search_page
 from teller_core.tell.slice_page import slice_page
 from teller_core.tell.slow_page import METRICS, slow_page
 from teller_core.tell.tokens_page import tokens_page
@@ -361,6 +363,7 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     ImportReport: _captures,
     CapturesReport: _captures,
     FormatsReport: _formats,
+    SearchReport: search_page,
     SlowReport: slow_page,
     FleetReport: fleet_page,
     WhyReport: _why,

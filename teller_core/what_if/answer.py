@@ -44,8 +44,7 @@ def what_if(
             "the metric", "what would have been is told of the end and of the first token", "Use e2e or ttft"
         )
     said = supposed(texts)
-    found = store.resolve(capture)
-    number = store.request_number(found, request)
+    found, number = store.request_of(capture, request)
     tables = store.capture(found)
     numbers = store.rows(found, StepExpectations)
     saved, note = _with_spans(

@@ -27,6 +27,8 @@ from teller_mcp.server import build_server
 
 SPANS = 3_000
 PROCESSES = 9
+TEXTS = ("gemm", "aten::", "AttentioN forward", "cmpl-", "e", "nothing like it")
+"""What is searched for: much and little, in names, ids and lines."""
 
 
 def spread(name: str, seconds: list[float]) -> None:
@@ -43,11 +45,12 @@ def imported(paths: list[Path], path: Path) -> str:
 
 
 def investigation(path: Path) -> dict[str, Callable[[int], dict[str, object]]]:
-    """The three tools that an investigation needs, and the arguments of the n-th call of each."""
+    """The tools that an investigation needs, and the arguments of the n-th call of each."""
     with Store.open(path, read_only=True) as store:
         capture = store.resolve()
         steps, requests = len(store.steps(capture).engine), len(store.requests(capture).number)
     return {
+        "search": lambda n: {"text": TEXTS[n % len(TEXTS)]},
         "list_slow_requests": lambda _: {"limit": 10},
         "run_rca": lambda n: {"request": str(1 + n % requests)},
         "get_causal_slice": lambda n: {"target": f"step {n % steps}"},

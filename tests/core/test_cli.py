@@ -17,6 +17,7 @@ from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
 from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_learned import LearnReport
+from teller_core.data.report_search import SearchReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.errors import UnknownName
@@ -27,6 +28,7 @@ Make = Callable[..., Verbs]
 COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
     (["import", "a.json"], "capture", reports.ImportReport),
     (["captures"], "capture", reports.CapturesReport),
+    (["search", "nccl"], "found", SearchReport),
     (["slow"], "table", reports.SlowReport),
     (["fleet"], "tail", FleetReport),
     (["why", "42"], "verdict", reports.WhyReport),
@@ -88,6 +90,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
         return verb
 
     made = verbs(
+        search=note("search", samples.found()),
         slow=note("slow", samples.table()),
         fleet=note("fleet", samples.tail()),
         why=note("why", samples.verdict()),
@@ -98,6 +101,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
     )
     slow = "slow --metric ttft --limit 5 --cursor x --slo-ms 200 --capture 3f2a"
     for line in (
+        "search all reduce --kind span --capture all --limit 5 --cursor x",
         slow,
         "fleet --since 6h --until 2026-12-01 --service vllm",
         "why 42 --metric tpot --against monday",
@@ -108,6 +112,7 @@ def test_arguments_reach_the_pipeline(verbs: Make, samples: Any, capsys: pytest.
     ):
         assert cli.main(line.split(), lambda: made) == 0
     assert asked == [
+        ("search", "all reduce", {"capture": "all", "kind": "span", "limit": 5, "cursor": "x"}),
         ("slow", {"capture": "3f2a", "metric": "ttft", "slo_ms": 200.0, "limit": 5, "cursor": "x", "view": "vertical"}),
         ("fleet", {"since": "6h", "until": "2026-12-01", "service": "vllm"}),
         ("why", "42", {"capture": None, "metric": "tpot", "slo_ms": None, "against": "monday"}),
