@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import Field
 
@@ -28,16 +28,23 @@ CHARACTERS: dict[Detail, int] = {"concise": 2_500, "normal": 6_000, "full": 19_0
 """The longest answer at each detail. Hosts reject results over 25,000 tokens; rows of numbers take 2 characters a token."""
 
 
+def room(detail: Detail, max_chars: int | None) -> int:
+    """How many characters an answer may have: what was asked for, else what its ``detail`` takes."""
+    return CHARACTERS[detail] if max_chars is None else max_chars
+
+
 class NextCall(Model):
     """A call that makes sense now, ready to be made."""
 
     tool: str
-    arguments: dict[str, Cell]
+    arguments: dict[str, Cell | list[str]]
     why: str
 
 
 class Answer(Model):
-    """What every tool adds to its report."""
+    """What every tool adds to its report. ``KEYS``: the fields that a client is told of beforehand."""
+
+    KEYS: ClassVar[tuple[str, ...]] = ()
 
     next: list[NextCall] = Field(description="calls that make sense now")
     left_out: dict[str, int] = Field(default_factory=dict, description="entries cut to fit, by list")
@@ -45,6 +52,8 @@ class Answer(Model):
 
 class ImportAnswer(Answer, ImportReport):
     """What was read."""
+
+    KEYS = ("captures",)
 
 
 class CaptureLine(Model):
@@ -75,6 +84,7 @@ class SlowAnswer(Answer, SlowReport):
     in ``rows``.
     """
 
+    KEYS = ("columns", "rows", "next_cursor")
     captures: list[CaptureLine] = Field(default_factory=list[CaptureLine], description="all captures, newest first")
     fleet: FleetReport | None = None
 
@@ -82,23 +92,32 @@ class SlowAnswer(Answer, SlowReport):
 class WhyAnswer(Answer, WhyReport):
     """Why a request was slow."""
 
+    KEYS = ("verdict", "confidence", "reason", "findings", "explanation", "not_seen")
     what_if: WhatIfReport | None = Field(default=None, description="what it would have gained, where that was asked")
 
 
 class SliceAnswer(Answer, SliceReport):
     """What bears on a step."""
 
+    KEYS = ("lines", "cut")
+
 
 class OperatorAnswer(Answer, OperatorReport):
     """What an operator is and does here."""
+
+    KEYS = ("what_it_is", "places")
 
 
 class CompareAnswer(Answer, CompareReport):
     """What differs."""
 
+    KEYS = ("differences", "explanation")
+
 
 class JobsAnswer(Answer, JobsReport):
     """A recording of this server's, and what may be recorded."""
+
+    KEYS = ("job", "profiles")
 
 
 A = TypeVar("A", bound=Answer)
@@ -112,9 +131,9 @@ def short(capture: str) -> str:
     return capture[:12]
 
 
-def then(tool: str, why: str, **arguments: Cell) -> NextCall:
+def then(tool: str, why: str, **arguments: Cell | list[str]) -> NextCall:
     """A suggestion to call ``tool``; arguments that are None are left out."""
-    given: dict[str, Cell] = {key: value for key, value in arguments.items() if value is not None}
+    given: dict[str, Cell | list[str]] = {key: value for key, value in arguments.items() if value is not None}
     return NextCall(tool=tool, arguments=given, why=why)
 
 

@@ -113,7 +113,7 @@ class Gate(MCPServer[None]):
             if isinstance(result, InputRequiredResult):
                 outcome = "asked"
                 return result
-            size = self._check_size(name, result)
+            size = self._check_size(name, result, arguments.get("max_chars"))
             outcome = "ok"
             return result
         except TimeoutError:
@@ -233,13 +233,17 @@ class Gate(MCPServer[None]):
             if key not in known:
                 raise ToolError(f"{tool.name} has no such argument{_hint(key, known)} It takes: {', '.join(known)}.")
 
-    def _check_size(self, name: str, result: CallToolResult) -> int:
-        """The characters of ``result``. Raises ToolError over the cap."""
+    def _check_size(self, name: str, result: CallToolResult, most: int | None) -> int:
+        """The characters of ``result``. Raises ToolError over the cap, and over the ``most`` that was asked for."""
         size = sum(len(block.text) for block in result.content if isinstance(block, TextContent))
         if size > self._max_characters:
             raise ToolError(
                 f"{name}: the answer has {size} characters, over the cap of {self._max_characters}. "
-                "Ask for less: detail='concise', a smaller limit or budget, or one request."
+                "Ask for less: detail='concise', a smaller limit, or one request."
+            )
+        if most is not None and size > most:
+            raise ToolError(
+                f"{name}: what cannot be left out has {size} characters. Ask with max_chars={size} or more."
             )
         return size
 
@@ -272,9 +276,7 @@ def _late(spec: ToolSpec) -> str:
     if spec.asks is not None:
         return f"{spec.name}: nobody agreed within {spec.deadline_s:g} s. Nothing was started; ask the user and call it again."
     if spec.read_only:
-        return (
-            f"{spec.name}: not done after {spec.deadline_s:g} s. Ask for less: one request, one step, a smaller budget."
-        )
+        return f"{spec.name}: not done after {spec.deadline_s:g} s. Ask for less: one request, one step, one span."
     return (
         f"{spec.name}: not done after {spec.deadline_s:g} s; it goes on. Call it again with the same arguments to wait for "
         "its answer: nothing is done twice."

@@ -2,12 +2,9 @@
 
 from typing import Any, cast
 
-from pydantic import BaseModel
+from teller_mcp.answers import Answer
 
 _NOISE = frozenset({"title", "additionalProperties", "maxLength"})
-_CUT = frozenset({"left_out", "unsaid", "contrast", "fleet", "instead", "levels", "finish_reason"}) | frozenset(
-    {"ranks_note", "judged_by", "model", "reference"}
-)
 
 
 def compact_input(schema: dict[str, Any]) -> dict[str, Any]:
@@ -17,14 +14,13 @@ def compact_input(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **required, "additionalProperties": False}
 
 
-def outline(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of ``model``, top level only: the type of each field, without what its objects hold.
+def outline(model: type[Answer]) -> dict[str, Any]:
+    """The JSON schema of the fields of ``model`` that a caller looks at first (``KEYS``), without what its objects hold.
 
-    It is a true but weaker schema. Answers are checked against the whole model before they leave; the README documents it. What
-    says how an answer was cut or made, or what it rests on, is left out of it: that speaks for itself.
+    It is a true but weaker schema. Answers are checked against the whole model before they leave; docs/answers.md has it whole.
     """
     full = model.model_json_schema(mode="serialization")
-    properties = {key: _outline(value) for key, value in full["properties"].items() if key not in _CUT}
+    properties = {key: _outline(full["properties"][key]) for key in (*model.KEYS, "next")}
     return {"type": "object", "properties": properties}
 
 
@@ -41,6 +37,8 @@ def _compact(field: dict[str, Any]) -> dict[str, Any]:
         # Leaving an argument out says the same as null, so null is accepted and not offered.
         del kept["default"]
         kept["type"] = next(kind for kind in kept["type"] if kind != "null")
+    if "enum" in kept:
+        del kept["type"]  # its words say it
     if "items" in kept:
         kept["items"] = _compact(kept["items"])
     return kept

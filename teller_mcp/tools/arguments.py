@@ -6,6 +6,7 @@ from pydantic import Field
 
 Capture = Annotated[str | None, Field(description="id or prefix; default: the newest", max_length=64)]
 Detail = Literal["concise", "normal", "full"]
+MaxChars = Annotated[int | None, Field(ge=500, le=19_000)]
 Metric = Annotated[
     Literal["e2e", "ttft", "tpot", "itl_max", "slo"],
     Field(description="end to end, first token, per output token, longest gap, against slo_ms"),

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from teller_core.data.report import CompareReport
-from teller_mcp.answers import CHARACTERS, CompareAnswer, NextCall, fit, then
+from teller_mcp.answers import CompareAnswer, NextCall, fit, room, then
 from teller_mcp.desk import Desk, ToolSpec
-from teller_mcp.tools.arguments import Capture, Detail
+from teller_mcp.tools.arguments import Capture, Detail, MaxChars
 
 
 def compare(
@@ -17,13 +17,14 @@ def compare(
     after: Annotated[str | int, Field(description="the slower, of the same kind")],
     capture: Capture = None,
     detail: Detail = "normal",
+    max_chars: MaxChars = None,
 ) -> CompareAnswer:
     """What differs between two requests of a capture, or between two captures (before and after a deploy): in which layer,
     by how much, with an interval. sure is false where chance could explain the difference: do not report it as a fact."""
     with desk.store() as (verbs, store):
         report = verbs.compare(store, str(before), str(after), capture=capture)
     answer = CompareAnswer(**dict(report), next=_next(report, str(after), capture))
-    return fit(answer, CHARACTERS[detail], (("differences", 3),))
+    return fit(answer, room(detail, max_chars), (("differences", 3),))
 
 
 def _next(report: CompareReport, after: str, capture: str | None) -> list[NextCall]:

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from teller_core.data.report import OperatorReport
-from teller_mcp.answers import CHARACTERS, NextCall, OperatorAnswer, fit, short, then
+from teller_mcp.answers import NextCall, OperatorAnswer, fit, room, short, then
 from teller_mcp.desk import Desk, ToolSpec
-from teller_mcp.tools.arguments import Capture, Detail
+from teller_mcp.tools.arguments import Capture, Detail, MaxChars
 
 CUTS = (
     ("places.slowest", 1),
@@ -26,19 +26,21 @@ def explain_operator(
     name: Annotated[str, Field(description="operator, kernel or Python frame, as a slice shows it", max_length=500)],
     capture: Capture = None,
     detail: Detail = "normal",
+    max_chars: MaxChars = None,
 ) -> OperatorAnswer:
     """What an operator or kernel is, which layer it belongs to, how often and how long it runs in each context, its slowest
     calls, who launches it, what it launches, and its usual troubles. Use it when a slice or finding names something you do
     not know."""
     with desk.store() as (verbs, store):
         report = verbs.explain_operator(store, name, capture=capture)
-    return fit(OperatorAnswer(**dict(report), next=_next(report)), CHARACTERS[detail], CUTS)
+    return fit(OperatorAnswer(**dict(report), next=_next(report)), room(detail, max_chars), CUTS)
 
 
 def _next(report: OperatorReport) -> list[NextCall]:
     calls = [line for place in report.places for line in place.slowest]
     if not calls:
-        return []
+        why = "no call of it was read: begin with what was slow"
+        return [then("list_slow_requests", why, capture=short(report.capture))]
     slowest = max(calls, key=lambda line: line.dur_ms)
     why = "what happened in its slowest call"
     return [then("get_causal_slice", why, target=slowest.handle, capture=short(report.capture))]

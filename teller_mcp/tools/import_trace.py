@@ -6,9 +6,10 @@ from pydantic import Field
 
 from teller_core.data.report import CaptureReport
 from teller_core.tell.next_calls import comparable
-from teller_mcp.answers import CHARACTERS, ImportAnswer, NextCall, fit, short, then
+from teller_mcp.answers import ImportAnswer, NextCall, fit, room, short, then
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.paths import allowed
+from teller_mcp.tools.arguments import Detail, MaxChars
 
 CUTS = (
     ("captures.files", 3),
@@ -27,6 +28,8 @@ def import_trace(
     together: Annotated[
         bool | None, Field(description="true: one capture; false: one each; default: by folder")
     ] = None,
+    detail: Detail = "normal",
+    max_chars: MaxChars = None,
 ) -> ImportAnswer:
     """Read what an LLM service left behind: profiler traces, logs, metrics, request spans and records, packed or not.
     Files recorded together make one capture. Importing again is free and safe. Says what was read and what was not.
@@ -39,7 +42,7 @@ def import_trace(
     if comparable(report.captures):
         before, after = (short(capture.id) for capture in report.captures)
         calls[1] = then("compare", "what differs, the first being before", before=before, after=after)
-    return fit(ImportAnswer(**dict(report), next=calls), CHARACTERS["normal"], CUTS)
+    return fit(ImportAnswer(**dict(report), next=calls), room(detail, max_chars), CUTS)
 
 
 def _first(capture: CaptureReport) -> NextCall:

@@ -7,9 +7,9 @@ from pydantic import Field
 from teller_core.data.report import Ask, CaptureReport, SlowReport
 from teller_core.data.report_fleet import FleetReport
 from teller_core.errors import InputError
-from teller_mcp.answers import CHARACTERS, CaptureLine, NextCall, SlowAnswer, fit, is_plain, short, then, to_text
+from teller_mcp.answers import CaptureLine, NextCall, SlowAnswer, fit, is_plain, room, short, then, to_text
 from teller_mcp.desk import Desk, ToolSpec
-from teller_mcp.tools.arguments import Capture, Detail, Metric, SloMs, When
+from teller_mcp.tools.arguments import Capture, Detail, MaxChars, Metric, SloMs, When
 
 MOST = 2
 """Calls that are suggested."""
@@ -30,14 +30,16 @@ def list_slow_requests(
     until: Annotated[str | None, Field(max_length=40)] = None,
     service: Annotated[str | None, Field(max_length=200)] = None,
     detail: Detail = "normal",
+    max_chars: MaxChars = None,
 ) -> SlowAnswer:
     """The requests of a capture, slowest first, as columns and rows, with what the slow have that the fast have not; and
     the captures there are. over_slo, over_work, over_load: times the promise, what its own tokens predict, what the load
     predicts. Start here, then call run_rca. view=horizontal: a row a rank, the most waited for first; waits: where; null:
     the clocks do not tell. view=fleet: what explains p99 over all captures of the last hour."""
+    most = room(detail, max_chars)
     if view == "fleet":
         with desk.store() as (verbs, store):
-            return _of_fleet(verbs.fleet(store, since=since, until=until, service=service), CHARACTERS[detail])
+            return _of_fleet(verbs.fleet(store, since=since, until=until, service=service), most)
     if since or until or service:
         raise InputError(
             "since, until and service", "they are of view=fleet alone", "Leave them out, or ask for that view"
@@ -50,11 +52,10 @@ def list_slow_requests(
         report = ask(limit)
         captures = [] if capture or cursor else verbs.list_captures(store).captures
         answer = _answer(report, captures)
-        room = CHARACTERS[detail]
-        if len(to_text(answer.model_dump(mode="json"))) > room:
+        if len(to_text(answer.model_dump(mode="json"))) > most:
             # A cut page must end where its cursor begins, so the page is asked for again at the size that fits.
-            fitting = len(fit(answer, room, (*LESS, ("service", 2), ("captures", 3), ("waits", 3), ("rows", 1))).rows)
-            answer = fit(_answer(ask(fitting), captures), room, (*LESS, ("service", 0), ("captures", 0), ("waits", 0)))
+            fitting = len(fit(answer, most, (*LESS, ("service", 2), ("captures", 3), ("waits", 3), ("rows", 1))).rows)
+            answer = fit(_answer(ask(fitting), captures), most, (*LESS, ("service", 0), ("captures", 0), ("waits", 0)))
     return answer
 
 
@@ -63,7 +64,7 @@ def _answer(report: SlowReport, captures: list[CaptureReport]) -> SlowAnswer:
     return SlowAnswer(**dict(report), captures=lines, next=_next(report))
 
 
-def _of_fleet(report: FleetReport, room: int) -> SlowAnswer:
+def _of_fleet(report: FleetReport, most: int) -> SlowAnswer:
     """The answer about a tail: its groups stand in the rows, and are not said twice."""
     answer = SlowAnswer(
         capture="",
@@ -77,7 +78,7 @@ def _of_fleet(report: FleetReport, room: int) -> SlowAnswer:
         next=_of_tail(report),
     )
     cuts = (("rows", 8), ("fleet.replica_rows", 3), ("fleet.examples", 1), ("fleet.phases", 4), ("rows", 1))
-    return fit(answer, room, cuts)
+    return fit(answer, most, cuts)
 
 
 def _of_tail(report: FleetReport) -> list[NextCall]:
@@ -104,10 +105,12 @@ def _next(report: SlowReport) -> list[NextCall]:
         handle = next(
             (wait.kept_handle or wait.handle for wait in report.waits if wait.kept_handle or wait.handle), None
         )
-        what = "what the late rank did while the others waited"
-        return [then("get_causal_slice", what, target=handle, capture=capture)] if handle else []
+        if handle is None:
+            return [then("list_slow_requests", "no wait leads to a span: the requests instead", capture=capture)]
+        return [then("get_causal_slice", "what the late rank did meanwhile", target=handle, capture=capture)]
     if not report.rows:
-        return [_asked(ask) for ask in report.instead if ask.verb in ("slow", "slice")][:MOST]
+        calls = [_asked(ask) for ask in report.instead if ask.verb in ("slow", "slice")][:MOST]
+        return calls or [then("list_slow_requests", "nothing can be asked of this one: what else was imported")]
     at = report.columns.index("request")
     slowest, mildest = report.rows[0][at], report.rows[-1][at]
     calls = [then("run_rca", "why the slowest was slow", request=slowest, metric=report.metric, capture=capture)]

@@ -1,9 +1,9 @@
 """``run_rca``: why one request was slow."""
 
 from teller_core.data.report import WhyReport
-from teller_mcp.answers import CHARACTERS, NextCall, WhyAnswer, fit, is_plain, short, then
+from teller_mcp.answers import NextCall, WhyAnswer, fit, is_plain, room, short, then
 from teller_mcp.desk import Desk, ToolSpec
-from teller_mcp.tools.arguments import Capture, Detail, Metric, Request, SloMs, WhatIf
+from teller_mcp.tools.arguments import Capture, Detail, MaxChars, Metric, Request, SloMs, WhatIf
 
 CUTS = (
     ("ranks", 4),
@@ -28,6 +28,7 @@ def run_rca(
     capture: Capture = None,
     what_if: WhatIf = None,
     detail: Detail = "normal",
+    max_chars: MaxChars = None,
 ) -> WhyAnswer:
     """Why one request was slow: a verdict, its time by phase and by resource (ns, summing to it), findings with evidence
     and saving. verdict: normal = as a reference; typical_here = like its peers, which may all be slow; could_not_tell = see
@@ -37,7 +38,8 @@ def run_rca(
         report = verbs.refine(store, report, desk.loader, slo_ms=slo_ms)
         by = "ttft" if metric == "ttft" else "e2e"
         supposed = verbs.what_if(store, str(request), what_if, capture=capture, metric=by) if what_if else None
-    return fit(WhyAnswer(**dict(report), what_if=supposed, next=_next(report)), CHARACTERS[detail], CUTS)
+    answer = WhyAnswer(**dict(report), what_if=supposed, next=_next(report))
+    return fit(answer, room(detail, max_chars), CUTS)
 
 
 def _next(report: WhyReport) -> list[NextCall]:
@@ -51,6 +53,9 @@ def _next(report: WhyReport) -> list[NextCall]:
     calls = [then("get_causal_slice", why, target=target, capture=capture)] if inside else []
     if first is not None and first.operator is not None and is_plain(first.operator):
         calls.append(then("explain_operator", "how that operator does elsewhere", name=first.operator, capture=capture))
+    elif report.verdict == "cause" and step is not None:
+        ask = {"request": report.request, "what_if": [f"step {step}=usual"], "capture": capture}
+        calls.append(then("run_rca", "what it would have gained had that step been as usual", **ask))
     elif report.verdict != "cause" or not inside:
         calls.append(
             then("list_slow_requests", "see whether others are like it", metric=report.metric, capture=capture)

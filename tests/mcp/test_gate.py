@@ -39,7 +39,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("run_rca", {"request": 42, "slo_ms": -1}, "run_rca: slo_ms: Input should be greater than 0."),
     ("list_slow_requests", {"limit": 0}, "list_slow_requests: limit: Input should be greater than or equal to 1."),
     ("list_slow_requests", {"capture": "a" * 99}, "list_slow_requests: capture: String should have at most 64"),
-    ("get_causal_slice", {"target": "step 1", "budget": 10**30}, "get_causal_slice: budget: Input should be less than"),
+    (
+        "get_causal_slice",
+        {"target": "step 1", "max_chars": 10**30},
+        "get_causal_slice: max_chars: Input should be less than",
+    ),
     ("import_trace", {"paths": "a.json"}, "import_trace: paths: Input should be a valid list."),
     ("import_trace", {"paths": []}, "paths: the list is empty."),
     ("import_trace", {"paths": ["a.json"] * 65}, "paths: 65 paths are more than 64."),

@@ -1,6 +1,7 @@
 """What the tools answer, through a client in memory."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,7 @@ async def test_the_definitions_of_all_tools_stay_small(connect: Connect) -> None
     async with connect() as client:
         tools = (await client.list_tools()).tools
     wire = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-    assert len(json.dumps(wire, separators=(",", ":"))) <= 1_400 * len(tools)
+    assert len(json.dumps(wire, separators=(",", ":"))) <= 7_500  # of 10,000 of all ten
     assert len(tools) <= 10
 
 
@@ -67,6 +68,21 @@ async def test_text_and_structured_content_are_the_same_compact_json(connect: Co
     assert json.loads(text) == result.structured_content
     assert text == json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":"))
     assert len(text) <= 6_000
+
+
+@pytest.mark.parametrize("tool", CALLS)
+async def test_an_answer_fits_what_was_asked_for_or_says_how_much_it_needs(connect: Connect, tool: str) -> None:
+    async with connect() as client:
+        whole = len(text_of(await client.call_tool(tool, CALLS[tool])))
+        result = await client.call_tool(tool, {**CALLS[tool], "max_chars": 500})
+        if result.is_error:
+            least = re.search(r"Ask with max_chars=(\d+) or more", text_of(result))
+            assert least and 500 < int(least[1]) <= whole
+            result = await client.call_tool(tool, {**CALLS[tool], "max_chars": int(least[1])})
+        else:
+            least = None
+        assert not result.is_error
+        assert len(text_of(result)) <= (int(least[1]) if least else 500)
 
 
 @pytest.mark.parametrize("tool", CALLS)
