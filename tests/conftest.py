@@ -478,6 +478,7 @@ class Samples:
     capture = staticmethod(a_capture)
     found = staticmethod(a_search)
     table = staticmethod(a_table)
+    side_by_side = staticmethod(a_side_by_side)
     tail = staticmethod(a_tail)
     finding = staticmethod(a_finding)
     verdict = staticmethod(a_verdict)
