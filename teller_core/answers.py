@@ -20,11 +20,11 @@ from teller_core.data.report import (
     CapturesReport,
     CompareReport,
     Metric,
-    OperatorReport,
     SlowReport,
     View,
     WhyReport,
 )
+from teller_core.data.report_operators import OperatorReport
 from teller_core.data.steps import Requests, StepWork
 from teller_core.data.table import take
 from teller_core.errors import InputError, UnknownName

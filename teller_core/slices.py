@@ -15,7 +15,8 @@ from teller_core.data import losses
 from teller_core.data.assessment import Candidates, StepExpectations
 from teller_core.data.capture import Collectives, Meetings, Pauses
 from teller_core.data.linked import Met, StepSpans
-from teller_core.data.report import OperatorReport, SliceReport, SlowReport
+from teller_core.data.report import SliceReport, SlowReport
+from teller_core.data.report_operators import OperatorReport
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
 from teller_core.data.steps import Steps, StepWork
 from teller_core.data.table import UNKNOWN, Int32

@@ -13,12 +13,12 @@ from teller_core.data.report import (
     CompareReport,
     ImportReport,
     Model,
-    OperatorReport,
     SliceReport,
     SlowReport,
     WhyReport,
 )
 from teller_core.data.report_fleet import FleetReport
+from teller_core.data.report_operators import OperatorReport
 from teller_core.data.report_recording import JobsReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.visible import visible

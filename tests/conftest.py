@@ -21,8 +21,6 @@ from teller_core.data.report import (
     Finding,
     ImportReport,
     LongWait,
-    OperatorPlace,
-    OperatorReport,
     Part,
     RankReport,
     SliceLine,
@@ -32,6 +30,7 @@ from teller_core.data.report import (
 )
 from teller_core.data.report_fleet import Cohort, FleetReport, TailExample, TailPart
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
+from teller_core.data.report_operators import OperatorPlace, OperatorReport
 from teller_core.data.report_search import SearchReport
 from teller_core.data.report_timeline import TimelinePanel, TimelineReport, TimelineRow
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport

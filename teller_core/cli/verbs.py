@@ -13,13 +13,13 @@ if TYPE_CHECKING:
         CapturesReport,
         CompareReport,
         ImportReport,
-        OperatorReport,
         SliceReport,
         SlowReport,
         WhyReport,
     )
     from teller_core.data.report_fleet import FleetReport
     from teller_core.data.report_learned import LearnReport
+    from teller_core.data.report_operators import OperatorReport
     from teller_core.data.report_search import SearchReport
     from teller_core.data.report_tokens import TokensReport
     from teller_core.data.report_what_if import WhatIfReport

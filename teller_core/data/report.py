@@ -254,47 +254,6 @@ class SliceReport(Model):
     note: str
 
 
-class OperatorPlace(Model):
-    """How an operator does in one context."""
-
-    place: str
-    phase: str
-    count: int
-    total_ms: float
-    median_ms: float
-    p95_ms: float | None
-    slowest: list[SliceLine]
-
-
-class OperatorShapes(Model):
-    """The calls of an operator with one set of inputs."""
-
-    inputs: str = Field(description="type and sizes of each tensor, as float[32x16]")
-    calls: int
-    total_ms: float
-    median_ms: float
-
-
-class OperatorReport(Model):
-    """The answer of ``explain-op``."""
-
-    capture: str
-    name: str
-    layer: str
-    what_it_is: str
-    calls: int
-    total_ms: float
-    share: float | None = Field(description="of all self time in its layer")
-    places: list[OperatorPlace]
-    shapes: list[OperatorShapes] = Field(
-        default=[], description="what it is called with, where that was recorded, most time first"
-    )
-    launched_by: list[str]
-    launches: list[str]
-    usual_troubles: list[str]
-    note: str
-
-
 class Difference(Model):
     """One thing that differs."""
 

@@ -59,9 +59,20 @@ def _identifiers(body: str) -> Iterator[str]:
             return
 
 
+def template_arguments(name: str) -> str:
+    """What stands in angle brackets of a demangled name before its parameters; empty where nothing does."""
+    return _taken_apart(ANONYMOUS.sub("", name[:INPUT]))[1]
+
+
 def _function(name: str) -> str:
     """A demangled C++ signature without return type, template arguments and parameters."""
+    return RETURNS.sub("", _taken_apart(name)[0].strip()) or name
+
+
+def _taken_apart(name: str) -> tuple[str, str]:
+    """What of a signature stands outside of angle brackets before its parameters, and what stands within."""
     kept: list[str] = []
+    within: list[str] = []
     depth = at = 0
     while at < len(name):
         symbol = OPERATOR.match(name, at)
@@ -69,13 +80,17 @@ def _function(name: str) -> str:
         at += len(text)
         if text == "<":
             depth += 1
+            within.append(text)
         elif text == ">" and depth and name[at - 2] != "-":
             depth -= 1
-        elif text == "(" and not depth and kept:
+            within.append(text)
+        elif depth:
+            within.append(text)
+        elif text == "(" and kept:
             break
-        elif not depth:
+        else:
             kept.append(text)
-    return RETURNS.sub("", "".join(kept).strip()) or name
+    return "".join(kept), "".join(within)
 
 
 def _cut(name: str, longest: int) -> str:

@@ -12,13 +12,15 @@ from teller_core.data.assessment import Baselines
 from teller_core.data.causes import causes
 from teller_core.data.plain_names import DIGITS, NAME_LENGTH, is_frame, plain_name
 from teller_core.data.replays import captured_rows, replayed_kernels
-from teller_core.data.report import OperatorPlace, OperatorReport, OperatorShapes, SliceLine
+from teller_core.data.report import SliceLine
+from teller_core.data.report_operators import OperatorPlace, OperatorReport, OperatorShapes
 from teller_core.data.shapes import shapes_of
 from teller_core.data.table import Int32, Int64, take
 from teller_core.data.trace import Layer
 from teller_core.data.tree import ROOT, Tree
 from teller_core.errors import UnknownName
 from teller_core.tell.families import family_of
+from teller_core.tell.kernel_names import kernel_named
 from teller_core.tell.names import shorten
 from teller_core.tell.visible import visible
 
@@ -85,6 +87,7 @@ def explain_operator(
         name=shorten(mine.name[0]),
         layer=Layer(layer).name.lower(),
         what_it_is=family.what if family else "This table of operators does not know it.",
+        kernel=kernel_named(mine.name) if layer in (Layer.KERNEL, Layer.COMMUNICATION) else None,
         calls=int(mine.count.sum()),
         total_ms=_ms(float(mine.total.sum())),
         share=round(float(mine.total.sum()) / whole, 4) if whole > 0 and len(baselines.name) > len(mine.name) else None,

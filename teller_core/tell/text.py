@@ -15,7 +15,6 @@ from teller_core.data.report import (
     ImportReport,
     JoinReport,
     Model,
-    OperatorReport,
     Part,
     SliceReport,
     SlowReport,
@@ -23,6 +22,7 @@ from teller_core.data.report import (
 )
 from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_learned import LearnReport
+from teller_core.data.report_operators import OperatorReport
 from teller_core.data.report_recording import DoctorReport, MergeReport
 from teller_core.data.report_search import SearchReport
 from teller_core.data.report_timeline import WrittenReport
@@ -36,6 +36,7 @@ from teller_core.tell.layout import LONGEST_NAME, Style, bullets, many, millisec
 from teller_core.tell.learned_page import learned_page
 from teller_core.tell.merge_page import merge_page
 from teller_core.tell.next_calls import next_calls
+from teller_core.tell.operator_page import operator_page
 from teller_core.tell.search_page import search_page
 from teller_core.tell.slice_page import slice_page
 from teller_core.tell.slow_page import METRICS, slow_page
@@ -301,33 +302,6 @@ def _formats(report: FormatsReport, style: Style) -> list[str]:
     return lines
 
 
-def _operator(report: OperatorReport, style: Style) -> list[str]:
-    share = "" if report.share is None else f", {report.share:.1%} of the self time of its layer"
-    lines = [
-        *wrap(report.name, style),
-        *wrap(report.what_it_is, style),
-        *wrap(f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}", style),
-    ]
-    rows: list[list[Cell]] = [
-        [place.place, place.phase, place.count, place.total_ms, place.median_ms, place.p95_ms]
-        for place in report.places
-    ]
-    if rows:
-        lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
-    if report.shapes:
-        inputs: list[list[Cell]] = [[one.inputs, one.calls, one.total_ms, one.median_ms] for one in report.shapes]
-        lines += ["", *table(["called with", "calls", "total ms", "median ms"], inputs, style)]
-    calls = sorted(
-        {(line.self_ms or 0.0, line.handle) for place in report.places for line in place.slowest}, reverse=True
-    )
-    slowest = [f"{handle}  {milliseconds(took)}" for took, handle in calls]
-    lines += bullets("Slowest calls", slowest[:5], style)
-    lines += bullets("Launched by", report.launched_by, style)
-    lines += bullets("Launches", report.launches, style)
-    lines += bullets("Usual troubles", report.usual_troubles, style)
-    return [*lines, "", *wrap(report.note, style)] if report.note else lines
-
-
 def _compare(report: CompareReport, style: Style) -> list[str]:
     before, after = (_brief(side) for side in (report.before, report.after))
     lines = [style.head(f"{report.kind.capitalize()}: {after} against {before}")]
@@ -368,7 +342,7 @@ PAGES: dict[type[Model], Callable[[Any, Style], list[str]]] = {
     FleetReport: fleet_page,
     WhyReport: _why,
     SliceReport: slice_page,
-    OperatorReport: _operator,
+    OperatorReport: operator_page,
     CompareReport: _compare,
     DoctorReport: doctor_page,
     MergeReport: merge_page,

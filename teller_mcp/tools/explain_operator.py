@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from teller_core.data.report import OperatorReport
+from teller_core.data.report_operators import OperatorReport
 from teller_mcp.answers import NextCall, OperatorAnswer, fit, room, short, then
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.tools.arguments import Capture, Detail, MaxChars
@@ -28,9 +28,8 @@ def explain_operator(
     detail: Detail = "normal",
     max_chars: MaxChars = None,
 ) -> OperatorAnswer:
-    """What an operator or kernel is, which layer it belongs to, how often and how long it runs in each context, its slowest
-    calls, who launches it, what it launches, and its usual troubles. Use it when a slice or finding names something you do
-    not know."""
+    """What an operator or kernel is and does here: calls and times in each context, slowest calls, who launches it, how near its
+    device's roof, usual troubles with fixes. Use it when a slice or finding names something unknown."""
     with desk.store() as (verbs, store):
         report = verbs.explain_operator(store, name, capture=capture)
     return fit(OperatorAnswer(**dict(report), next=_next(report)), room(detail, max_chars), CUTS)

@@ -17,6 +17,7 @@ from teller_core.cli import Verbs, store_path
 from teller_core.data import report as reports
 from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_learned import LearnReport
+from teller_core.data.report_operators import OperatorReport
 from teller_core.data.report_search import SearchReport
 from teller_core.data.report_tokens import TokensReport
 from teller_core.data.report_what_if import WhatIfReport
@@ -34,7 +35,7 @@ COMMANDS: list[tuple[list[str], str, type[reports.Model]]] = [
     (["why", "42"], "verdict", reports.WhyReport),
     (["slice", "step", "17"], "slice", reports.SliceReport),
     (["slice", "--raw", "step", "17"], "slice", TokensReport),
-    (["explain-op", "aten::mm"], "operator", reports.OperatorReport),
+    (["explain-op", "aten::mm"], "operator", OperatorReport),
     (["learn", "3f2a", "last"], "learned", LearnReport),
     (["learn", "--list"], "learned", LearnReport),
     (["learn", "--forget", "monday"], "learned", LearnReport),

@@ -1,0 +1,48 @@
+"""The page of an operator."""
+
+from teller_core.data.report import Cell
+from teller_core.data.report_operators import KernelName, OperatorReport
+from teller_core.tell.layout import Style, bullets, milliseconds, table, wrap
+
+
+def operator_page(report: OperatorReport, style: Style) -> list[str]:
+    """What it is, how it does in each place and with each set of inputs, and what surrounds it."""
+    share = "" if report.share is None else f", {report.share:.1%} of the self time of its layer"
+    lines = [
+        *wrap(report.name, style),
+        *wrap(report.what_it_is, style),
+        *wrap(f"{report.layer} layer, {report.calls:,} calls, {milliseconds(report.total_ms)}{share}", style),
+    ]
+    lines += wrap(_kernel(report.kernel), style) if report.kernel else []
+    rows: list[list[Cell]] = [
+        [place.place, place.phase, place.count, place.total_ms, place.median_ms, place.p95_ms]
+        for place in report.places
+    ]
+    if rows:
+        lines += ["", *table(["place", "phase", "calls", "total ms", "median ms", "p95 ms"], rows, style)]
+    if report.shapes:
+        inputs: list[list[Cell]] = [[one.inputs, one.calls, one.total_ms, one.median_ms] for one in report.shapes]
+        lines += ["", *table(["called with", "calls", "total ms", "median ms"], inputs, style)]
+    calls = sorted(
+        {(line.self_ms or 0.0, line.handle) for place in report.places for line in place.slowest}, reverse=True
+    )
+    slowest = [f"{handle}  {milliseconds(took)}" for took, handle in calls]
+    lines += bullets("Slowest calls", slowest[:5], style)
+    lines += bullets("Launched by", report.launched_by, style)
+    lines += bullets("Launches", report.launches, style)
+    lines += bullets("Usual troubles", report.usual_troubles, style)
+    return [*lines, "", *wrap(report.note, style)] if report.note else lines
+
+
+def _kernel(name: KernelName) -> str:
+    """What its name says, in one line."""
+    said = [
+        name.library,
+        name.precision or "",
+        f"tile {name.tile}" if name.tile else "",
+        f"{name.stages} stages" if name.stages else "",
+        f"layout {name.layout}" if name.layout else "",
+        f"with {name.activation}" if name.activation else "",
+        f"for {name.architecture}" if name.architecture else "",
+    ]
+    return f"Its name says: {', '.join(filter(None, said))}."
