@@ -11,7 +11,7 @@ import numpy as np
 
 from teller_core.baselines import at_import, not_used, rows_and_usual, stored_service
 from teller_core.data import losses
-from teller_core.data.assessment import Assessment, Baselines, StepExpectations
+from teller_core.data.assessment import Assessment, StepExpectations
 from teller_core.data.capture import Absences, Capture, Collectives, Meetings
 from teller_core.data.learned import Learned
 from teller_core.data.outcomes import Outcomes
@@ -27,8 +27,10 @@ from teller_core.data.report import (
 from teller_core.data.report_operators import OperatorReport
 from teller_core.data.steps import Requests, StepWork
 from teller_core.data.table import take
+from teller_core.data.trace import Layer
 from teller_core.errors import InputError, UnknownName
 from teller_core.slices import SPAN_COLUMNS, problems_of, with_losses
+from teller_core.store.calls import NamedCalls
 from teller_core.store.learned import LearnedRow
 from teller_core.store.store import Store
 from teller_core.store.told_lines import told_lines
@@ -44,8 +46,9 @@ from teller_core.tell.instead import instead, no_requests
 from teller_core.tell.log_levels import GAUGES as LOGGED
 from teller_core.tell.log_levels import log_readings
 from teller_core.tell.names import shorten
-from teller_core.tell.operator import RankSpans
+from teller_core.tell.operator import calls_in, codes_of
 from teller_core.tell.operator import explain_operator as operator_report
+from teller_core.tell.operator_calls import RankCalls
 from teller_core.tell.service import with_service
 from teller_core.tell.slow import slow_report
 
@@ -229,13 +232,19 @@ def _check_promise(metric: Metric, slo_ms: float | None) -> None:
 def explain_operator(store: Store, name: str, *, capture: str | None = None) -> OperatorReport:
     """What the operator ``name`` is and how it does in the capture."""
     found = store.resolve(capture)
-    rows = store.operator_rows(found, name)
+    names, totals = store.operator_names(found)
+    meant = [names[i] for i in codes_of(name, names)]
+    near = 0 if meant else sum(name.lower() in other.lower() for other in names)
     # What it takes here is asked, not what is usual elsewhere.
-    own = _held(store, store.capture(found), None) if store.report(found).reference else None
-    baselines = store.rows(found, Baselines) if own is None or own.left_out else own.baselines
+    own = _held(store, store.capture(found), None) if meant and store.report(found).reference else None
+    if own is None or own.left_out:
+        baselines = store.operator_rows(found, meant)
+    else:
+        baselines = own.baselines
+        totals = {int(layer): float(baselines.total[baselines.layer == layer].sum()) for layer in Layer}
     work = store.work(found)
-    ranks = [] if not rows.baselines.name else [_rank_spans(store, found, rank, work) for rank in store.traced(found)]
-    report = operator_report(name, baselines, ranks, capture=found, suggestions=rows.suggestions)
+    ranks = [_rank_calls(store, found, rank, work, name) for rank in store.traced(found)] if meant else []
+    report = operator_report(name, baselines, ranks, capture=found, totals=totals, near=near)
     if own is not None and own.left_out:
         said = "its calls and medians are those of what it was held against at import: its profile is too large to be read again"
         report = report.model_copy(update={"note": "; ".join(filter(None, [report.note, said]))})
@@ -316,9 +325,17 @@ def _side(store: Store, named: str, capture: str | None) -> tuple[str, int | Non
         raise UnknownName("compare", why, "List the requests with `slow`, the captures with `captures`") from None
 
 
-def _rank_spans(store: Store, capture: str, rank: int, work: StepWork) -> RankSpans:
+def _rank_calls(store: Store, capture: str, rank: int, work: StepWork, name: str) -> RankCalls:
     mine = take(work, (work.rank == rank) & (work.row >= 0))
     order = np.argsort(mine.row, kind="stable")
     steps = [(int(mine.row[i]), int(mine.row_stop[i]), int(mine.start[i])) for i in order]
-    tree = store.tree_rows(capture, rank, columns=SPAN_COLUMNS)
-    return RankSpans(rank, tree, steps, partial(store.arguments, capture, rank))
+    kept = store.calls(capture, rank, partial(codes_of, name))
+    if kept is None:  # stored before calls were kept by name
+        tree = store.tree_rows(capture, rank, columns=(*SPAN_COLUMNS, "arg"))
+        kept = NamedCalls(tree.trace.names, *calls_in(tree, name), tree.trace.origin.devices)
+
+    def when(row: int) -> tuple[int, int]:
+        trace = store.tree_rows(capture, rank, row, row + 1, ("start", "dur")).trace
+        return int(trace.start[0]), int(trace.dur[0])
+
+    return RankCalls(rank, *kept, when, steps, partial(store.arguments, capture, rank))

@@ -30,7 +30,7 @@ from teller_core.data.report import (
 )
 from teller_core.data.report_fleet import Cohort, FleetReport, TailExample, TailPart
 from teller_core.data.report_learned import HealthyClaim, LearnedReport, LearnReport
-from teller_core.data.report_operators import OperatorPlace, OperatorReport
+from teller_core.data.report_operators import OperatorPlace, OperatorReport, UsualTrouble
 from teller_core.data.report_search import SearchReport
 from teller_core.data.report_timeline import TimelinePanel, TimelineReport, TimelineRow
 from teller_core.data.report_tokens import RankTokens, SymbolText, TokensReport
@@ -361,7 +361,14 @@ def an_operator() -> OperatorReport:
         ],
         launched_by=["nn.Linear"],
         launches=["gemm_bf16"],
-        usual_troubles=["A slow clock of the device makes all of them slow."],
+        usual_troubles=[
+            UsualTrouble(
+                cause="gpu.clock_throttle",
+                title="A slow clock of the device",
+                next_check="Look at its clocks.",
+                fix="Cool it.",
+            )
+        ],
         note="",
     )
 

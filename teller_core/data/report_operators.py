@@ -1,5 +1,7 @@
 """The models of an operator explained: part of what :mod:`teller_core.data.report` says."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from teller_core.data.report import Model, SliceLine
@@ -31,6 +33,18 @@ class OperatorPlace(Model):
     slowest: list[SliceLine]
 
 
+class Roofline(Model):
+    """How near calls come to what their device can do. Bytes are the least that have to move; attention counts every key."""
+
+    device: str
+    flops: int
+    bytes: int
+    bound: Literal["compute", "memory"]
+    least_ms: float = Field(description="what the device needs at best")
+    reached: float = Field(description="share of the roof: the least over the median")
+    source: str = Field(description="who says what the device can do")
+
+
 class OperatorShapes(Model):
     """The calls of an operator with one set of inputs."""
 
@@ -38,6 +52,17 @@ class OperatorShapes(Model):
     calls: int
     total_ms: float
     median_ms: float
+    roofline: Roofline | None = None
+    roofline_note: str = Field(default="", description="why there is none")
+
+
+class UsualTrouble(Model):
+    """A cause that often strikes operators of its kind. It says nothing of this capture."""
+
+    cause: str
+    title: str
+    next_check: str
+    fix: str
 
 
 class OperatorReport(Model):
@@ -59,5 +84,5 @@ class OperatorReport(Model):
     )
     launched_by: list[str]
     launches: list[str]
-    usual_troubles: list[str]
+    usual_troubles: list[UsualTrouble] = Field(description="what often troubles its kind, whether or not it did here")
     note: str

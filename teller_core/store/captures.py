@@ -18,6 +18,7 @@ from teller_core.data.service import service_of
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork, TokenTimes, Transfers
 from teller_core.data.table import UNKNOWN
 from teller_core.store import outcomes
+from teller_core.store.calls import write_calls
 from teller_core.store.chunks import LARGEST_REPORT, LEVEL, damaged, unpacked
 from teller_core.store.columns import about_long, drop_long, read_long, write_long
 from teller_core.store.span_names import names_of, write_names
@@ -79,6 +80,7 @@ def write_capture(db: "Database", capture: Capture, assessment: Assessment, repo
             trace = rank.tree.trace
             write_tree(con, key, position, rank.tree, level)
             write_names(con, key, position, names_of(trace.name, trace.layer, trace.start, trace.dur), level)
+            write_calls(con, key, position, rank.tree, level)
     return key
 
 

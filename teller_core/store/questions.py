@@ -12,13 +12,11 @@ from teller_core.data.table import UNKNOWN, Int64
 from teller_core.errors import InputError, UnknownName
 from teller_core.store.columns import ColumnSet, read_values
 from teller_core.store.spans import KIND as SPANS
-from teller_core.store.tables import bound, containing, read_rows, text
+from teller_core.store.tables import bound, read_rows, text
 
 METRICS = ("e2e", "ttft", "tpot", "itl_max")
 LARGEST = 2**63 - 1
 """What SQLite keeps in an integer; Python's own have no end."""
-SUGGESTIONS = 10
-"""Names to offer where nothing has the name that was asked for."""
 
 
 class SlowRow(NamedTuple):
@@ -52,11 +50,11 @@ class SlowPage(NamedTuple):
     next_cursor: str | None
 
 
-class OperatorRows(NamedTuple):
-    """The baselines of one operator, or, where none has the name, names that contain it, most time first."""
+class OperatorNames(NamedTuple):
+    """``names`` of operators, those with most time first; ``totals``: ns of self time by layer."""
 
-    baselines: Baselines
-    suggestions: list[str]
+    names: list[str]
+    totals: dict[int, float]
 
 
 BEGAN = "coalesce(r.client_start, r.received, r.queued, r.scheduled, r.first_token)"
@@ -112,14 +110,23 @@ def values(con: sqlite3.Connection, key: int, metric: str) -> Int64:
     return column
 
 
-def operator_rows(con: sqlite3.Connection, key: int, name: str) -> OperatorRows:
-    """The baselines of the operator called exactly ``name``, most time first."""
-    found = read_rows(con, key, Baselines, where="AND name = ?", given=(bound(name),), order="total DESC, position")
-    if found.name:
-        return OperatorRows(found, [])
-    sql = "SELECT name FROM baselines WHERE capture = ? AND name LIKE ? ESCAPE '\\' GROUP BY name ORDER BY sum(total) DESC"
-    near = con.execute(f"{sql}, name LIMIT ?", (key, containing(name), SUGGESTIONS)).fetchall()
-    return OperatorRows(found, [text(row[0]) for row in near])
+def operator_names(con: sqlite3.Connection, key: int) -> OperatorNames:
+    """All operators that have a baseline."""
+    sql = "SELECT name, layer, sum(total) FROM baselines WHERE capture = ? GROUP BY name, layer ORDER BY sum(total) DESC, name"
+    totals: dict[int, float] = {}
+    names: dict[str, None] = {}
+    for name, layer, total in con.execute(sql, (key,)):
+        totals[layer] = totals.get(layer, 0.0) + total
+        names[text(name)] = None
+    return OperatorNames(list(names), totals)
+
+
+def operator_rows(con: sqlite3.Connection, key: int, names: Sequence[str]) -> Baselines:
+    """The baselines of the operators called exactly one of ``names``, most time first."""
+    where = f"AND name IN ({', '.join('?' * len(names))})"
+    return read_rows(
+        con, key, Baselines, where=where, given=[bound(name) for name in names], order="total DESC, position"
+    )
 
 
 def lines_of(con: sqlite3.Connection, key: int, rules: Sequence[str]) -> Lines:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from teller_core.data.table import Int32, Int64
+from teller_core.data.table import Int32
 from teller_core.data.trace import Lane, Layer, Origin, Trace
 from teller_core.data.tree import ROOT, Tree
 from teller_core.errors import UnknownName
@@ -108,19 +108,15 @@ def read_tree(
     return Tree(trace, parent, stop, about["crossings"], about["unlaunched"])
 
 
-def read_arguments(con: sqlite3.Connection, stored: ColumnSet, rows: Int64) -> list[str]:
-    """The arguments of ``rows``, ascending or not, as text; empty for a row that has none."""
-    if not len(rows):
-        return []
-    low = int(rows.min())
-    code = read_values(con, stored.key, ["arg"], low, int(rows.max()) + 1)["arg"][rows - low]
-    used = np.unique(code[code >= 0])
+def read_arguments(con: sqlite3.Connection, stored: ColumnSet, codes: Int32) -> list[str]:
+    """The arguments of these codes as text; empty for -1, which is none."""
+    used = np.unique(codes[codes >= 0])
     if len(used) and int(used[-1]) >= stored.about["tables"]["arg"]:
         raise damaged()
     texts = (
         dict(zip(used.tolist(), read_strings(con, stored.key, "args", used.tolist()), strict=True)) if len(used) else {}
     )
-    return [texts.get(one, "") for one in code.tolist()]
+    return [texts.get(one, "") for one in codes.tolist()]
 
 
 def _renumbered(codes: Int32) -> tuple[list[int], Int32]:

@@ -16,16 +16,17 @@ from teller_core.data.capture import Capture, Rank
 from teller_core.data.learned import Learned
 from teller_core.data.report import CaptureReport, WhyReport
 from teller_core.data.steps import Lines, Participation, Requests, Steps, StepWork
-from teller_core.data.table import Int64
+from teller_core.data.table import Int32, Int64
 from teller_core.data.tree import Tree
 from teller_core.errors import StoreError, UnknownName
 from teller_core.store import called, captures, learned, questions
+from teller_core.store.calls import NamedCalls, read_calls
 from teller_core.store.chunks import LEVEL
 from teller_core.store.columns import read_long, rows_of_steps
 from teller_core.store.connect import connect, create, recognize, refusing
 from teller_core.store.learned import LearnedRow
 from teller_core.store.migrations import migrate, upgrade
-from teller_core.store.questions import OperatorRows, SlowPage
+from teller_core.store.questions import OperatorNames, SlowPage
 from teller_core.store.spans import find_tree, read_arguments, read_tree
 from teller_core.store.tables import read_window
 
@@ -269,9 +270,9 @@ class Store:
         return read_tree(self._con, stored, low, high, columns)
 
     @refusing
-    def arguments(self, capture: str, rank: int, rows: Int64) -> list[str]:
-        """The arguments of ``rows`` of a rank's tree as JSON object text, empty for a row that has none."""
-        return read_arguments(self._con, find_tree(self._con, self._key(capture), rank), rows)
+    def arguments(self, capture: str, rank: int, codes: Int32) -> list[str]:
+        """The arguments of a rank's tree by their codes, as JSON object text; empty for -1, which is none."""
+        return read_arguments(self._con, find_tree(self._con, self._key(capture), rank), codes)
 
     @refusing
     def subtree(self, capture: str, rank: int, row: int) -> Tree:
@@ -347,9 +348,19 @@ class Store:
         return questions.values(self._con, self._key(capture), metric)
 
     @refusing
-    def operator_rows(self, capture: str, name: str) -> OperatorRows:
-        """The baselines of an operator by its exact name, or names that contain it."""
-        return questions.operator_rows(self._con, self._key(capture), name)
+    def operator_names(self, capture: str) -> OperatorNames:
+        """The names of all operators that have a baseline, and the self time of their layers."""
+        return questions.operator_names(self._con, self._key(capture))
+
+    @refusing
+    def operator_rows(self, capture: str, names: Sequence[str]) -> Baselines:
+        """The baselines of the operators called exactly one of ``names``, most time first."""
+        return questions.operator_rows(self._con, self._key(capture), names)
+
+    @refusing
+    def calls(self, capture: str, rank: int, wanted: Callable[[Sequence[str]], list[int]]) -> NamedCalls | None:
+        """The calls of some names on a rank, ``wanted`` of its table of names; None for a capture that was stored without."""
+        return read_calls(self._con, self._key(capture), rank, wanted)
 
     @refusing
     def request_number(self, capture: str, name: str) -> int:

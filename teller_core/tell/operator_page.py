@@ -1,7 +1,9 @@
 """The page of an operator."""
 
+from collections.abc import Sequence
+
 from teller_core.data.report import Cell
-from teller_core.data.report_operators import KernelName, OperatorReport
+from teller_core.data.report_operators import KernelName, OperatorReport, OperatorShapes, UsualTrouble
 from teller_core.tell.layout import Style, bullets, milliseconds, table, wrap
 
 
@@ -23,6 +25,7 @@ def operator_page(report: OperatorReport, style: Style) -> list[str]:
     if report.shapes:
         inputs: list[list[Cell]] = [[one.inputs, one.calls, one.total_ms, one.median_ms] for one in report.shapes]
         lines += ["", *table(["called with", "calls", "total ms", "median ms"], inputs, style)]
+        lines += _roofs(report.shapes, style)
     calls = sorted(
         {(line.self_ms or 0.0, line.handle) for place in report.places for line in place.slowest}, reverse=True
     )
@@ -30,7 +33,7 @@ def operator_page(report: OperatorReport, style: Style) -> list[str]:
     lines += bullets("Slowest calls", slowest[:5], style)
     lines += bullets("Launched by", report.launched_by, style)
     lines += bullets("Launches", report.launches, style)
-    lines += bullets("Usual troubles", report.usual_troubles, style)
+    lines += _troubles(report.usual_troubles, style)
     return [*lines, "", *wrap(report.note, style)] if report.note else lines
 
 
@@ -46,3 +49,27 @@ def _kernel(name: KernelName) -> str:
         f"for {name.architecture}" if name.architecture else "",
     ]
     return f"Its name says: {', '.join(filter(None, said))}."
+
+
+def _troubles(troubles: Sequence[UsualTrouble], style: Style) -> list[str]:
+    """What often troubles its kind, each with what to look at and what helps."""
+    lines = ["", style.head("What often troubles its kind, here or not")] if troubles else []
+    for trouble in troubles:
+        lines += wrap(f"{trouble.title} ({trouble.cause})", style, "  ", "    ")
+        lines += wrap(f"to check: {trouble.next_check}", style, "    ", "      ")
+        lines += wrap(f"to mend: {trouble.fix}", style, "    ", "      ")
+    return lines
+
+
+def _roofs(shapes: Sequence[OperatorShapes], style: Style) -> list[str]:
+    """How near the device was driven to what it can do, where that can be said."""
+    lines: list[str] = []
+    for one in shapes:
+        if (roof := one.roofline) is not None:
+            work = f"{roof.flops:,} operations, " if roof.flops else ""
+            lines += wrap(f"{one.inputs}:", style, "  ", "    ")
+            said = (
+                f"{roof.reached:.0%} of what {roof.device} can do, bound by {roof.bound} ({work}{roof.bytes:,} bytes)"
+            )
+            lines += wrap(said, style, "    ", "    ")
+    return ["", style.head("Against the roof of the device"), *lines] if lines else []

@@ -12,11 +12,14 @@ from teller_mcp.tools.arguments import Capture, Detail, MaxChars
 CUTS = (
     ("places.slowest", 1),
     ("places", 4),
+    ("shapes", 2),
     ("launches", 3),
     ("launched_by", 3),
     ("usual_troubles", 2),
     ("places", 1),
     ("places.slowest", 0),
+    ("usual_troubles", 1),
+    ("shapes", 1),
 )
 
 

@@ -23,6 +23,7 @@ from mcp import Client
 
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from teller_core.tell.names import shorten
 from teller_mcp.server import build_server
 
 SPANS = 3_000
@@ -49,11 +50,13 @@ def investigation(path: Path) -> dict[str, Callable[[int], dict[str, object]]]:
     with Store.open(path, read_only=True) as store:
         capture = store.resolve()
         steps, requests = len(store.steps(capture).engine), len(store.requests(capture).number)
+        operators = [shorten(name) for name in store.operator_names(capture).names]
     return {
         "search": lambda n: {"text": TEXTS[n % len(TEXTS)]},
         "list_slow_requests": lambda _: {"limit": 10},
         "run_rca": lambda n: {"request": str(1 + n % requests)},
         "get_causal_slice": lambda n: {"target": f"step {n % steps}"},
+        "explain_operator": lambda n: {"name": operators[n % len(operators)]},
     }
 
 

@@ -39,7 +39,8 @@ def ask_everything(path: Path) -> None:
         store.captures()
         store.capture(store.resolve())
         store.slow_rows("0a")
-        store.operator_rows("0a", "aten::mm")
+        store.operator_names("0a")
+        store.operator_rows("0a", ["aten::mm"])
         store.learned_rows()
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from teller_core.data.steps import Requests, Steps
 from teller_core.data.table import UNKNOWN, take
 from teller_core.errors import InputError, StoreError, UnknownName
+from teller_core.store.chunks import chunks_of
 from teller_core.store.store import Store
 from tests.core.store.made import answer_of, assessment_of, capture_of, differences, filled, report_of, tree_of
 
@@ -163,22 +164,17 @@ def test_a_metric_that_is_not_kept_is_refused(store: Store):
         store.slow_rows("0a", "slo")
 
 
-def test_an_operator_is_found_by_its_name_or_suggested(store: Store):
+def test_operators_are_listed_by_their_time_and_found_by_their_names(store: Store):
     capture = capture_of("0a")
     names = ["aten::mm", "aten::addmm", "aten::mm", "100%_sure", "odd \ud800"]
     store.save(capture, assessment_of({}, names), [], report_of(capture))
-    exact = store.operator_rows("0a", "aten::mm")
-    assert (exact.baselines.name, exact.baselines.total.tolist(), exact.suggestions) == (["aten::mm"] * 2, [2, 0], [])
-    for asked, suggested in (
-        ("MM", ["aten::mm", "aten::addmm"]),
-        ("%_", ["100%_sure"]),
-        ("\\", []),
-        ("nothing", []),
-        ("\udfff", []),
-    ):
-        near = store.operator_rows("0a", asked)
-        assert (near.baselines.name, near.suggestions) == ([], suggested)
-    assert store.operator_rows("0a", "odd \ud800").baselines.name == ["odd \ud800"]
+    listed = store.operator_names("0a")
+    assert sorted(listed.names) == sorted(set(names))
+    assert sum(listed.totals.values()) == sum(range(5))
+    assert listed.names[0] == "odd \ud800"
+    found = store.operator_rows("0a", ["aten::mm", "odd \ud800", "nothing"])
+    assert (found.name, found.total.tolist()) == (["odd \ud800", "aten::mm", "aten::mm"], [4, 2, 0])
+    assert store.operator_rows("0a", ["mm"]).name == []
 
 
 def test_a_request_is_called_by_its_number_or_any_of_its_ids(store: Store):
@@ -260,8 +256,10 @@ def test_a_damaged_part_is_refused_and_the_rest_stays_readable(store: Store, dam
 @pytest.mark.parametrize("column", ["layer", "lane"])
 def test_spans_of_a_layer_or_a_lane_that_is_none_are_refused(store: Store, column: str):
     tree = tree_of(50)
-    odd = {column: np.full(50, 99, dtype=getattr(tree.trace, column).dtype)}
-    capture = capture_of("0a", replace(tree, trace=replace(tree.trace, **odd)))
+    capture = capture_of("0a", tree)
     store.save(capture, assessment_of({}), [], report_of(capture))
+    odd = next(chunks_of(np.full(50, 99, dtype=getattr(tree.trace, column).dtype), delta=False))
+    sql = "UPDATE chunks SET data = ? WHERE field = ? AND columns = (SELECT key FROM column_sets WHERE kind = 'spans')"
+    store._con.execute(sql, (odd, column))  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(StoreError, match="damaged"):
         store.tree_rows("0a", 0, 3, 20)

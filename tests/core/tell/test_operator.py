@@ -1,28 +1,39 @@
 """An operator explained from its capture."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+from teller_core.data.assessment import Baselines
 from teller_core.data.causes import causes
+from teller_core.data.report_operators import UsualTrouble
 from teller_core.data.trace import Layer
+from teller_core.data.tree import Tree
 from teller_core.errors import UnknownName
 from teller_core.judge.baseline import learn
 from teller_core.judge.classes import classify
 from teller_core.tell.families import FAMILIES, family_of
-from teller_core.tell.operator import RankSpans, explain_operator
+from teller_core.tell.operator import calls_in, codes_of, explain_operator
+from teller_core.tell.operator_calls import RankCalls
 from tests.core.judge.service import Work, service
 
 
-def ranks_of(made: object) -> list[RankSpans]:
+def ranks_of(made: object, name: str) -> list[RankCalls]:
     work, ranks = made.work, made.ranks  # type: ignore[attr-defined]
+    steps = [(int(a), int(b), int(t)) for a, b, t in zip(work.row, work.row_stop, work.start, strict=True)]
     return [
-        RankSpans(
-            r,
-            rank.tree,
-            [(int(a), int(b), int(t)) for a, b, t in zip(work.row, work.row_stop, work.start, strict=True)],
-        )
+        RankCalls(r, rank.tree.trace.names, *calls_in(rank.tree, name), (), partial(times, rank.tree), steps)
         for r, rank in enumerate(ranks)
     ]
+
+
+def times(tree: Tree, row: int) -> tuple[int, int]:
+    return int(tree.trace.start[row]), int(tree.trace.dur[row])
+
+
+def totals_of(table: Baselines) -> dict[int, float]:
+    return dict(enumerate(np.bincount(table.layer, weights=table.total).tolist()))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +78,7 @@ def test_every_trouble_of_the_table_is_in_the_taxonomy() -> None:
 def test_calls_totals_places_and_neighbors_are_those_of_the_spans() -> None:
     made = service([Work(slow={"aten::sdpa": 30.0} if i == 20 else {}) for i in range(40)])
     table, spans = learn(made, classify(made.steps, made.work))
-    said = explain_operator("aten::sdpa", table, ranks_of(made), capture=made.id)
+    said = explain_operator("aten::sdpa", table, ranks_of(made, "aten::sdpa"), capture=made.id, totals=totals_of(table))
     trace = spans[0].tree.trace
     mine = np.flatnonzero(trace.name == trace.names.index("aten::sdpa"))
     assert (said.calls, said.layer) == (len(mine), "operator")
@@ -83,13 +94,18 @@ def test_calls_totals_places_and_neighbors_are_those_of_the_spans() -> None:
     assert all(low <= row < high for row in rows)
     assert slowest[0].start_ms == pytest.approx((int(trace.start[rows[0]]) - int(made.work.start[20])) / 1e6)
     assert "Attention" in said.what_it_is
-    assert said.usual_troubles[0].startswith("gpu.wrong_kernel: ")
+    assert said.usual_troubles[0] == UsualTrouble(
+        cause="gpu.wrong_kernel",
+        title=causes()["gpu.wrong_kernel"].title,
+        next_check=causes()["gpu.wrong_kernel"].next_check,
+        fix=causes()["gpu.wrong_kernel"].fix,
+    )
 
 
 def test_without_spans_there_are_no_slowest_calls_and_the_note_says_so() -> None:
     made = service([Work() for _ in range(10)])
     table, _ = learn(made, classify(made.steps, made.work))
-    said = explain_operator("aten::addmm", table, [], capture=made.id)
+    said = explain_operator("aten::addmm", table, [], capture=made.id, totals={})
     assert all(place.slowest == [] and place.p95_ms is None for place in said.places)
     assert "were not read" in said.note
     assert said.calls == 80
@@ -99,7 +115,7 @@ def test_ranges_that_engines_number_are_one_operator() -> None:
     made = service([Work() for _ in range(10)])
     table, _ = learn(made, classify(made.steps, made.work))
     for name in ("execute_context_#(#)_generation_#", "execute_context_0(0)_generation_8"):
-        said = explain_operator(name, table, ranks_of(made), capture=made.id)
+        said = explain_operator(name, table, ranks_of(made, name), capture=made.id, totals={})
         assert (said.calls, len(said.places[0].slowest), said.launches[0]) == (10, 3, "nn.Module: Block_0 x10")
 
 
@@ -107,6 +123,20 @@ def test_an_operator_that_is_not_there_is_refused_without_its_name() -> None:
     made = service([Work() for _ in range(10)])
     table, _ = learn(made, classify(made.steps, made.work))
     with pytest.raises(UnknownName) as refused:
-        explain_operator("evil\nname", table, [], capture=made.id, suggestions=["a"])
+        explain_operator("evil\nname", table, [], capture=made.id, totals={}, near=1)
     assert "evil" not in str(refused.value)
     assert "1 others contain it" in str(refused.value)
+
+
+def test_names_that_are_shown_find_the_raw_ones_and_no_others() -> None:
+    names = [
+        "void at::native::vec<4, Mul<float> >(int)",
+        "_ZN2at6native3vecILi4EEEviT0_",
+        "at::native::vector",
+        "step_12",
+        "step_7",
+    ]
+    assert codes_of("at::native::vec", names) == [0, 1]
+    assert codes_of("step_#", names) == [3, 4]
+    assert codes_of("step_12", names) == [3]
+    assert codes_of("vec", names) == []
