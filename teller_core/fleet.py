@@ -92,12 +92,12 @@ def _range(held: Sequence[Held], since: str | None, until: str | None) -> tuple[
     last = max((one.ended for one in held if one.ended is not None and one.ended >= FIRST), default=None)
     if last is None:
         if since or until:
-            raise InputError("--since and --until", "no capture here has dates", "Ask without them: all is looked at")
+            raise InputError("since and until", "no capture here has dates", "Ask without them: all is looked at")
         return None, None
-    high = last + 1 if until is None else _moment("--until", until, last)
-    low = high - HOUR if since is None else _moment("--since", since, last)
+    high = last + 1 if until is None else _moment("until", until, last)
+    low = high - HOUR if since is None else _moment("since", since, last)
     if low >= high:
-        raise InputError("--since", "it is not before the end", "Name an earlier one, or a later --until")
+        raise InputError("since", "it is not before the end", "Name an earlier one, or a later end")
     return low, high
 
 
@@ -121,7 +121,9 @@ def _inside(
     mine = [one for one in held if service is None or service.lower() in _names(one)]
     if not mine:
         kinds = many(len({_service(one) for one in held}), "service")
-        raise UnknownName("--service", f"no capture is of it, of {kinds} here", "Ask without it: the answer names them")
+        raise UnknownName(
+            "the service", f"no capture is of it, of {kinds} here", "Ask without it: the answer names them"
+        )
     dated = [one for one in mine if low is None or (one.began is not None and one.began >= FIRST)]
     inside = [one for one in dated if _overlaps(one, low, high)]
     left_out = {

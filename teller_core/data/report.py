@@ -143,7 +143,9 @@ class SlowReport(Model):
     """The answer of ``slow``: a table, slowest first; in the horizontal view one row a rank, who was waited for most first."""
 
     capture: str
-    view: View = "vertical"
+    view: Literal["vertical", "horizontal", "fleet"] = Field(
+        default="vertical", description="fleet: of `list_slow_requests` alone"
+    )
     metric: Metric
     columns: list[str]
     rows: list[list[Cell]]

@@ -62,7 +62,7 @@ def measured(con: sqlite3.Connection, chosen: Chosen) -> Measured:
     rows = np.fromiter(con.execute(sql, given), _REPLICA)
     if len(rows) > MOST_REQUESTS:
         why = f"more than {MOST_REQUESTS:,} requests began in that time"
-        raise LimitError("fleet", why, "Ask for a shorter one, with --since and --until, or for one --service")
+        raise LimitError("fleet", why, "Ask for a shorter one (since, until), or for one service")
     both = rows["capture"].astype(np.int64) << 32 | (rows["engine"].astype(np.int64) & 0xFFFFFFFF)
     codes, replica = np.unique(both, return_inverse=True)
     named = [(int(code >> 32), int(np.int64(code).astype(np.int32))) for code in codes]

@@ -65,19 +65,31 @@ def _answer(report: SlowReport, captures: list[CaptureReport]) -> SlowAnswer:
 
 
 def _of_fleet(report: FleetReport, most: int) -> SlowAnswer:
-    """The answer about a tail: its groups stand in the rows, and are not said twice."""
+    """The answer about a tail: its groups stand in the rows, those that stand out first, and are not said twice; time without a
+    source is in what is unexplained. Phases are never cut: they sum.
+    """
+    named = report.columns.index("named")
+    known = [part for part in report.phases if part.ns is not None]
     answer = SlowAnswer(
         capture="",
+        view="fleet",
         metric=report.metric,
         columns=report.columns,
-        rows=report.rows,
+        rows=sorted(report.rows, key=lambda row: not row[named]),
         total=len(report.rows),
         next_cursor=None,
         note=report.explanation or f"Could not tell: {report.reason}.",
-        fleet=report.model_copy(update={"columns": [], "rows": [], "explanation": ""}),
+        fleet=report.model_copy(update={"columns": [], "rows": [], "explanation": "", "phases": known}),
         next=_of_tail(report),
     )
-    cuts = (("rows", 8), ("fleet.replica_rows", 3), ("fleet.examples", 1), ("fleet.phases", 4), ("rows", 1))
+    cuts = (
+        ("rows", 8),
+        ("fleet.replica_rows", 2),
+        ("fleet.examples", 0),
+        ("rows", 2),
+        ("fleet.replica_rows", 0),
+        ("rows", 0),
+    )
     return fit(answer, most, cuts)
 
 

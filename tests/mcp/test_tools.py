@@ -3,14 +3,19 @@
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
 from teller_core.data.report import Ask, Coverage, ImportReport
+from teller_core.fleet import fleet as fleet_of
+from teller_core.store.store import Store
 from teller_mcp.answers import is_plain
+from tests.core.fleet_made import drawn, keep
 
 pytestmark = pytest.mark.anyio
 Connect = Callable[..., Client]
@@ -249,6 +254,33 @@ async def test_the_tail_of_a_fleet_fits_and_leads_to_why_its_slowest_request_was
         assert [call["tool"] for call in answer["next"]] == ["run_rca", "list_slow_requests"]
         for call in answer["next"]:
             assert not (await client.call_tool(call["tool"], call["arguments"])).is_error
+
+
+@pytest.mark.parametrize(("detail", "most"), [("concise", 2_500), ("normal", 6_000), ("full", 19_000)])
+async def test_of_a_tail_all_phases_and_first_what_stands_out_stay_in_an_answer_that_is_cut(
+    connect: Connect, tmp_path: Path, detail: str, most: int
+) -> None:
+    with Store.open(tmp_path / "made.db") as store:
+        for at in range(12):
+            prompt = np.full(100, 60_000 if at == 11 else 30, np.int32)
+            keep(
+                store,
+                f"{at:02}" * 8,
+                drawn(at, 100, queue=50 if at == 11 else 1),
+                prompt_tokens=prompt,
+                host=f"host-{at}",
+            )
+        whole = fleet_of(store)
+    async with connect(fleet=lambda *_, **__: whole) as client:
+        result = await client.call_tool("list_slow_requests", {"view": "fleet", "detail": detail})
+    answer = result.structured_content
+    assert answer is not None
+    assert len(text_of(result)) <= most
+    assert answer["view"] == "fleet"
+    assert sum(part["ns"] for part in answer["fleet"]["phases"]) == whole.gap_ns
+    named = [row[-1] for row in answer["rows"]]
+    assert named == sorted(named, reverse=True)
+    assert named[0]
 
 
 async def test_the_times_of_a_fleet_reach_it_and_are_refused_of_other_views(connect: Connect, samples: Any) -> None:
