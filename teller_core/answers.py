@@ -49,6 +49,7 @@ from teller_core.tell.names import shorten
 from teller_core.tell.operator import calls_in, codes_of
 from teller_core.tell.operator import explain_operator as operator_report
 from teller_core.tell.operator_calls import RankCalls
+from teller_core.tell.operator_waits import waits
 from teller_core.tell.service import with_service
 from teller_core.tell.slow import slow_report
 
@@ -245,6 +246,8 @@ def explain_operator(store: Store, name: str, *, capture: str | None = None) -> 
     work = store.work(found)
     ranks = [_rank_calls(store, found, rank, work, name) for rank in store.traced(found)] if meant else []
     report = operator_report(name, baselines, ranks, capture=found, totals=totals, near=near)
+    if report.layer == Layer.COMMUNICATION.name.lower():
+        report = report.model_copy(update={"waits": waits(ranks, store.rows(found, Collectives))})
     if own is not None and own.left_out:
         said = "its calls and medians are those of what it was held against at import: its profile is too large to be read again"
         report = report.model_copy(update={"note": "; ".join(filter(None, [report.note, said]))})

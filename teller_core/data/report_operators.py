@@ -56,6 +56,23 @@ class OperatorShapes(Model):
     roofline_note: str = Field(default="", description="why there is none")
 
 
+class LastRank(Model):
+    """A rank that others waited for."""
+
+    rank: int = Field(description="its position in ranks, from 0")
+    calls: int = Field(description="in how many calls it was waited for")
+
+
+class Waits(Model):
+    """What the calls of a collective waited for the last rank: time that is not their own."""
+
+    calls: int
+    known: int = Field(description="of how many the clocks tell it")
+    took_ms: float | None = Field(description="of those calls, from begin to end; null where no clock tells")
+    waited_ms: float | None
+    last: list[LastRank] = Field(description="for whom, most often first")
+
+
 class UsualTrouble(Model):
     """A cause that often strikes operators of its kind. It says nothing of this capture."""
 
@@ -82,6 +99,7 @@ class OperatorReport(Model):
     shapes: list[OperatorShapes] = Field(
         default=[], description="what it is called with, where that was recorded, most time first"
     )
+    waits: Waits | None = Field(default=None, description="of a collective; null for other operators")
     launched_by: list[str]
     launches: list[str]
     usual_troubles: list[UsualTrouble] = Field(description="what often troubles its kind, whether or not it did here")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from teller_core.data.report import Cell
-from teller_core.data.report_operators import KernelName, OperatorReport, OperatorShapes, UsualTrouble
+from teller_core.data.report_operators import KernelName, OperatorReport, OperatorShapes, UsualTrouble, Waits
 from teller_core.tell.layout import Style, bullets, milliseconds, table, wrap
 
 
@@ -26,6 +26,7 @@ def operator_page(report: OperatorReport, style: Style) -> list[str]:
         inputs: list[list[Cell]] = [[one.inputs, one.calls, one.total_ms, one.median_ms] for one in report.shapes]
         lines += ["", *table(["called with", "calls", "total ms", "median ms"], inputs, style)]
         lines += _roofs(report.shapes, style)
+    lines += _waits(report.waits, style) if report.waits else []
     calls = sorted(
         {(line.self_ms or 0.0, line.handle) for place in report.places for line in place.slowest}, reverse=True
     )
@@ -73,3 +74,13 @@ def _roofs(shapes: Sequence[OperatorShapes], style: Style) -> list[str]:
             )
             lines += wrap(said, style, "    ", "    ")
     return ["", style.head("Against the roof of the device"), *lines] if lines else []
+
+
+def _waits(waits: Waits, style: Style) -> list[str]:
+    """How much of it was waiting for the last rank."""
+    if waits.took_ms is None or waits.waited_ms is None:
+        return ["", *wrap(f"What its {waits.calls} calls waited for other ranks, no clock tells.", style)]
+    waited = f"{milliseconds(waits.waited_ms)} were waiting for the last rank"
+    told = f"Of {milliseconds(waits.took_ms)} in {waits.known:,} calls, {waited}"
+    last = ", ".join(f"the rank at position {one.rank} in {one.calls:,}" for one in waits.last)
+    return ["", *wrap(f"{told}: {last}." if last else f"{told}.", style)]
