@@ -43,7 +43,7 @@ def search(
     text: str,
     *,
     capture: str | None = None,
-    kind: SearchKind | None = None,
+    kind: SearchKind = "any",
     limit: int = 20,
     cursor: str | None = None,
 ) -> SearchReport:
@@ -58,7 +58,7 @@ def search(
         why = f"it has to have 1 to {MOST_WORDS} words and at most {LONGEST_TEXT} characters"
         raise InputError("the text to search for", why, "Give a part of a name, an id or a line")
     spans = [one for one in KINDS if one not in (REQUEST, LINE)]
-    wanted = Wanted(words, KINDS if kind is None else spans if kind == "span" else [kind])
+    wanted = Wanted(words, KINDS if kind == "any" else spans if kind == "span" else [kind])
     one = None if capture == ALL else store.resolve(capture)
     of = f"{crc32(repr((words, kind, one)).encode('utf-8', 'replace')):08x}"
     begin = None if cursor is None else _begin(cursor, of)

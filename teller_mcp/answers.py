@@ -20,6 +20,7 @@ from teller_core.data.report import (
 from teller_core.data.report_fleet import FleetReport
 from teller_core.data.report_operators import OperatorReport
 from teller_core.data.report_recording import JobsReport
+from teller_core.data.report_search import SearchReport
 from teller_core.data.report_what_if import WhatIfReport
 from teller_core.tell.visible import visible
 
@@ -87,6 +88,12 @@ class SlowAnswer(Answer, SlowReport):
     KEYS = ("columns", "rows", "next_cursor")
     captures: list[CaptureLine] = Field(default_factory=list[CaptureLine], description="all captures, newest first")
     fleet: FleetReport | None = None
+
+
+class SearchAnswer(Answer, SearchReport):
+    """Where a text stands."""
+
+    KEYS = ("columns", "rows", "counts", "next_cursor")
 
 
 class WhyAnswer(Answer, WhyReport):

@@ -103,6 +103,7 @@ def test_the_names_others_use_are_there() -> None:
     assert scripts == {"teller": "teller_core.cli:main", "teller-mcp": "teller_mcp.__main__:main"}
     assert [tool.name for tool in tools.TOOLS] == [
         "import_trace",
+        "search",
         "list_slow_requests",
         "run_rca",
         "get_causal_slice",

@@ -97,7 +97,7 @@ def speak(programs: Path, folder: Path) -> None:
     done = run([programs / "python", folder / "talk.py", programs / "teller-mcp", folder], folder)
     check("teller-mcp speaks over stdio", done.returncode == 0, done.stderr[-800:] if done.returncode else "")
     said = json.loads(done.stdout)
-    check("it lists its tools", len(said["tools"]) == 6, ", ".join(said["tools"]))
+    check("it lists its tools", len(said["tools"]) == 7, ", ".join(said["tools"]))
     check("every prompt can be had", sorted(f"{name}.md" for name in said["prompts"]) == PROMPTS, said["prompts"])
     check("all of them say something", min(said["prompts"].values()) > 500)
     check("a refusal says what to do", "mport" in said["refused"], said["refused"])

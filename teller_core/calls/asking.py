@@ -2,7 +2,7 @@
 
 from teller_core.calls.arguments import Add, Parser, count, path
 
-KINDS = ("request", "span", "annotation", "python", "operator", "runtime", "kernel", "communication", "log_line")
+KINDS = ("any", "request", "span", "annotation", "python", "operator", "runtime", "kernel", "communication", "log_line")
 
 
 def reading(add: Add) -> None:
@@ -26,7 +26,7 @@ def searching(add: Add) -> None:
     """Add search."""
     search = add("search", "find a request's id, a name of spans or a line of a log by any part of it")
     search.add_argument("text", nargs="+", metavar="TEXT", help="words that it holds, all of them, whichever case")
-    search.add_argument("--kind", choices=KINDS, help="of what alone (span: of any kind)")
+    search.add_argument("--kind", choices=KINDS, default="any", help="of what alone (span: of any layer)")
     search.add_argument(
         "--capture", metavar="ID", help="any unique prefix of a capture's id, or all (default: the newest)"
     )

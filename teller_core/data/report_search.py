@@ -7,7 +7,7 @@ from pydantic import Field
 from teller_core.data.report import Cell, Model
 
 SearchKind = Literal[
-    "request", "span", "annotation", "python", "operator", "runtime", "kernel", "communication", "log_line"
+    "any", "request", "span", "annotation", "python", "operator", "runtime", "kernel", "communication", "log_line"
 ]
 
 

@@ -28,7 +28,7 @@ A_PART = 300
 LONGEST = 4096
 """Characters of a line or a name that are handed on."""
 ANNOTATION = "annotation"
-SPAN_KINDS = [
+SPAN_KINDS: Sequence[str] = [
     ANNOTATION if layer in (Layer.REQUEST, Layer.ENGINE, Layer.LOG) else layer.name.lower() for layer in Layer
 ]
 """What the spans of a layer are called as something to find, by the layer's number."""
@@ -237,7 +237,7 @@ def _add_names(one: _Capture, wanted: Wanted, rank: int, merged: dict[tuple[str,
         mine = np.isin(names.name, list(called))
         columns: list[list[int]] = [column[mine].tolist() for column in names]
         for name, layer, calls, total, row, start, took in zip(*columns, strict=True):
-            key = SPAN_KINDS[layer], called[name]
+            key = SPAN_KINDS[int(layer)], called[name]
             if key[0] in wanted.kinds:
                 new = _Calls(calls, total, took, rank, row, start + shift)
                 merged[key] = _both(merged[key], new) if key in merged else new

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from teller_core.data.report import Cell
@@ -73,14 +73,20 @@ def milliseconds(value: float | None) -> str:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], style: Style, *, whole: Collection[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    style: Style,
+    *,
+    whole: Collection[str] = (),
+    ends: Collection[str] = (),
 ) -> list[str]:
     """Rows under their heads, numbers to the right. Columns without a single value are left out; heads stand on several
-    lines, and the widest columns of words are cut, those named in ``whole`` last, where the page is too narrow. Ids lose their
-    middle: what tells them apart stands at either end.
+    lines, and the widest columns of words are cut, those named in ``whole`` last, where the page is too narrow. Ids, and columns
+    named in ``ends``, lose their middle: what tells them apart stands at either end.
     """
     shown = [at for at in range(len(columns)) if any(row[at] not in (None, "") for row in rows)]
-    by_column = [_cells([row[at] for row in rows]) for at in shown]
+    fits = [without_middle if columns[at].endswith("_id") or columns[at] in ends else plain for at in shown]
+    by_column = [_cells([row[at] for row in rows], fit) for at, fit in zip(shown, fits, strict=True)]
     cells = [list(row) for row in zip(*by_column, strict=True)]
     numeric = [all(cell == "-" or NUMBER.fullmatch(cell) for cell in column) for column in by_column]
     heads = [columns[at].replace("_", " ") for at in shown]
@@ -95,7 +101,6 @@ def table(
             (at for at in words if widths[at] > NARROWEST), key=lambda at: (columns[shown[at]] not in whole, widths[at])
         )
         widths[widest] = max(NARROWEST, widths[widest] - over)
-    fits = [without_middle if columns[at].endswith("_id") else plain for at in shown]
 
     def line(row: Sequence[str]) -> str:
         fitted = [fit(cell, width) for fit, cell, width in zip(fits, row, widths, strict=True)]
@@ -119,12 +124,12 @@ def _stack(heads: Sequence[str], stacked: bool) -> list[list[str]]:
     return [list(line) for line in zip(*padded, strict=True)]
 
 
-def _cells(column: Sequence[Cell]) -> list[str]:
-    """The cells of one column, with as many decimals as its smallest and largest numbers ask for."""
+def _cells(column: Sequence[Cell], fit: Callable[[str, int], str]) -> list[str]:
+    """The cells of one column, cut by ``fit``, with as many decimals as its smallest and largest numbers ask for."""
     sizes = [abs(cell) for cell in column if isinstance(cell, float) and cell]
     digits = 3 if min(sizes, default=1.0) < 0.1 else 1 if max(sizes, default=0.0) >= 10 else 2
     return [
-        "-" if cell is None else f"{cell:,.{digits}f}" if isinstance(cell, float) else plain(str(cell), LONGEST_NAME)
+        "-" if cell is None else f"{cell:,.{digits}f}" if isinstance(cell, float) else fit(str(cell), LONGEST_NAME)
         for cell in column
     ]
 

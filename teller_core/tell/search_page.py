@@ -1,13 +1,17 @@
 """What a search found as a page: one table, and the calls that go on from its first rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from teller_core.data.report import Cell
 from teller_core.data.report_search import SearchReport
 from teller_core.tell.layout import Style, many, table, wrap
 
-SPARED = ("calls", "total_ms", "step", "request", "where", "time")
-"""Columns that a narrow page does without, in this order: `--json` has them."""
+SPARED = ("time", "calls", "step", "request", "where", "total_ms")
+"""Columns that a narrow page does without, in this order: ``--json`` has them."""
+ROOM = 24
+"""Characters of the text that a narrow page keeps at least."""
+BOUNDLESS = 10_000
 SINGULARS = {"communication": "communication span", "python": "Python frame", "runtime": "runtime call"}
 
 
@@ -30,17 +34,21 @@ def _head(report: SearchReport, style: Style) -> list[str]:
 
 
 def _table(report: SearchReport, style: Style) -> list[str]:
-    """The rows, without the columns that a narrow page has no room for."""
-    spared = iter(SPARED)
-    shown = list(range(len(report.columns)))
-    while True:
-        columns = [report.columns[at].removeprefix("untrusted_") for at in shown]
-        rows = [[row[at] for at in shown] for row in report.rows]
-        lines = table(columns, rows, style, whole=("handle", "capture", "time"))
-        drop = next(spared, None) if len(lines[-1]) > style.width else None
-        if drop is None:
-            return lines
-        shown = [at for at in shown if report.columns[at] != drop]
+    """The rows, without the columns that would leave less than ROOM for the text on a narrow page."""
+    at_text = report.columns.index("untrusted_text")
+    brief = [[str(cell)[:ROOM] if at == at_text else cell for at, cell in enumerate(row)] for row in report.rows]
+    shown = range(len(report.columns))
+    for gone in range(len(SPARED) + 1):
+        shown = [at for at, name in enumerate(report.columns) if name not in SPARED[:gone]]
+        if len(_rows(report, brief, shown, replace(style, width=BOUNDLESS))[-1]) <= style.width:
+            break
+    return _rows(report, report.rows, shown, style)
+
+
+def _rows(report: SearchReport, rows: Sequence[Sequence[Cell]], shown: Sequence[int], style: Style) -> list[str]:
+    columns = [report.columns[at].removeprefix("untrusted_") for at in shown]
+    cells = [[row[at] for at in shown] for row in rows]
+    return table(columns, cells, style, whole=("handle", "capture", "time"), ends=("text", "where"))
 
 
 def _calls(report: SearchReport) -> Iterator[str]:

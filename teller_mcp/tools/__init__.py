@@ -9,9 +9,11 @@ from teller_mcp.tools.import_trace import IMPORT_TRACE
 from teller_mcp.tools.job import JOB
 from teller_mcp.tools.list_slow_requests import LIST_SLOW_REQUESTS
 from teller_mcp.tools.run_rca import RUN_RCA
+from teller_mcp.tools.search import SEARCH
 
 TOOLS: tuple[ToolSpec, ...] = (
     IMPORT_TRACE,
+    SEARCH,
     LIST_SLOW_REQUESTS,
     RUN_RCA,
     GET_CAUSAL_SLICE,

@@ -172,10 +172,10 @@ def test_a_cursor_of_another_search_is_refused(store: Store) -> None:
     assert cursor
     assert len(search(store, "m", limit=1, cursor=cursor).rows) == 1
     for text, kind, given in (
-        ("n", None, cursor),
+        ("n", "any", cursor),
         ("m", "span", cursor),
-        ("m", None, "x"),
-        ("m", None, f"{cursor}0.1"),
+        ("m", "any", "x"),
+        ("m", "any", f"{cursor}0.1"),
     ):
         with pytest.raises(InputError, match="does not come from this search"):
             search(store, text, kind=kind, cursor=given)  # pyright: ignore[reportArgumentType]

@@ -17,6 +17,7 @@ from tests.node.packages import needed
 CAPTURE = Path(__file__).parents[1] / "data" / "captures" / "tfserve_shim"
 CALLS: dict[str, dict[str, Any]] = {
     "import_trace": {"paths": ["."]},
+    "search": {"text": "linear"},
     "list_slow_requests": {"limit": 3},
     "run_rca": {"request": 1},
     "get_causal_slice": {"target": "step 17"},

@@ -33,6 +33,19 @@ def test_a_handle_is_never_cut_however_narrow_the_page(samples: Any) -> None:
     assert all(len(line) <= NARROW.width for line in shown.splitlines() if not line.startswith(("Look", "More")))
 
 
+def test_a_narrow_page_rather_has_names_than_times(samples: Any) -> None:
+    assert "ncclDevKernel_AllGather" in page(samples.found(), NARROW)
+    assert "server.log:33" in page(samples.found(), WIDE)
+
+
+def test_a_long_name_keeps_both_ends(samples: Any) -> None:
+    found = samples.found()
+    rows = [[*row[:2], f"/a/{'x' * 90}/scheduler.py(7): run_batch", *row[3:]] for row in found.rows]
+    shown = page(found.model_copy(update={"rows": rows}), WIDE)
+    assert "run_batch" in shown
+    assert "/a/x" in shown
+
+
 def test_what_commands_a_terminal_does_not_reach_it(samples: Any) -> None:
     found = samples.found()
     rows = [[*row[:2], samples.hostile, *row[3:]] for row in found.rows]
