@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from teller_core.calls.serving import TOKEN_NAME, named, serving
 from teller_core.cli import VERSION, data_folder, store_path
 from teller_core.errors import InputError, TellerError
+from teller_mcp.log_lines import log_to_stderr
 from teller_mcp.paths import default_roots
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     served, 130 when interrupted.
     """
     given = _parser().parse_args(arguments)
-    # Before the SDK does it: its handler wraps lines at 80 columns, and an audit line is one line.
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("mcp").setLevel(logging.WARNING)
+    log_to_stderr()
     try:
         _check(given)
         from teller_mcp.server import build_server

@@ -129,6 +129,8 @@ class JobsAnswer(Answer, JobsReport):
 
 A = TypeVar("A", bound=Answer)
 WORD = re.compile(r"(?<!\S)[^\W\d_]+[,.!?]?(?!\S)")
+PLAIN = re.compile(r"[\w…:.,<>()\[\]{}*&~#/@+ -]{1,120}")
+"""The signs that names of operators, kernels and frames have: no quotes, no markup, nothing that ends a command."""
 SENTENCE = 3
 """Words of letters alone that make a sentence. Operators are called by one or two, with signs, digits and underscores."""
 
@@ -148,7 +150,7 @@ def is_plain(name: str) -> bool:
     """Whether ``name`` may stand in a suggested call: short, printable and no sentence. Names come out of traces, and somebody
     may have written one for the model that reads this.
     """
-    return 0 < len(name) <= 120 and name.isprintable() and len(WORD.findall(name)) < SENTENCE
+    return PLAIN.fullmatch(name) is not None and "//" not in name and len(WORD.findall(name)) < SENTENCE
 
 
 def content_of(answer: Model) -> dict[str, Any]:

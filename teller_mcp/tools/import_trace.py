@@ -1,12 +1,15 @@
 """``import_trace``: files -> the store."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Annotated
 
 from pydantic import Field
 
 from teller_core.data.report import CaptureReport
+from teller_core.errors import StoreError, TellerError
 from teller_core.tell.next_calls import comparable
-from teller_mcp.answers import ImportAnswer, NextCall, fit, room, short, then
+from teller_mcp.answers import ImportAnswer, NextCall, fit, is_plain, room, short, then
 from teller_mcp.desk import Desk, ToolSpec
 from teller_mcp.paths import allowed
 from teller_mcp.tools.arguments import Detail, MaxChars
@@ -35,7 +38,7 @@ def import_trace(
     Files recorded together make one capture. Importing again is free and safe. Says what was read and what was not.
     Start here."""
     files = allowed(paths, desk.roots)
-    with desk.store(read_only=False) as (verbs, store):
+    with desk.store(read_only=False) as (verbs, store), _plainly_named():
         report = verbs.import_paths(files, store, together=together, only_below=desk.roots)
     having = sorted(report.captures, key=lambda capture: not capture.requests)
     calls = [_first(capture) for capture in having[:2]]
@@ -43,6 +46,19 @@ def import_trace(
         before, after = (short(capture.id) for capture in report.captures)
         calls[1] = then("compare", "what differs, the first being before", before=before, after=after)
     return fit(ImportAnswer(**dict(report), next=calls), room(detail, max_chars), CUTS)
+
+
+@contextmanager
+def _plainly_named() -> Generator[None]:
+    """A refusal does not call a file by a name that is no plain one: whoever gave it may have written it for the model."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except TellerError as error:
+        if is_plain(error.what):
+            raise
+        raise type(error)("What was named, or a file in it", error.why, error.next_step) from None
 
 
 def _first(capture: CaptureReport) -> NextCall:

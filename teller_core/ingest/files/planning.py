@@ -13,6 +13,8 @@ from teller_core.ingest.files.archives import Packed, is_archive, listed
 
 MAX_FILES = 20_000
 """Files of one call. More is a disk, not a capture."""
+LONGEST_NAME = 300
+"""Characters of a name that is kept: a path below a folder may have thousands."""
 CONTROL = frozenset({"PROFILE", "CUPTI", ".cupti-layout", "vllm-logging.json"})
 """Files by which a recorder is steered. They hold nothing of the service."""
 ANSWERS = frozenset({"fault_injection.log", "reference_missing_ranks.txt"})
@@ -218,8 +220,11 @@ def _bundles(group: Group) -> list[Path]:
 
 
 def shown_name(name: str) -> str:
-    """The name of a file or folder as text to keep: on one line, its odd characters (some have no encoding) shown as ``?``."""
-    return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
+    """The name of a file or folder as text to keep: on one line, its odd characters (some have no encoding) shown as ``?``,
+    of a long path the end.
+    """
+    cut = name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else "?" for c in cut)
 
 
 def _of_process(path: Path) -> bool:

@@ -43,12 +43,10 @@ UNSTAMPED = "llamacpp."
 
 def sniff(head_bytes: bytes) -> bool:
     """Whether it is text with at least one line that begins as a log line does, or is known."""
-    if b"\x00" in head_bytes:
-        return False
     if is_export(head_bytes):
         return True
     text = head_bytes.decode("utf-8", "replace")
-    if text.count("\ufffd") > len(text) // 100 + 4:
+    if text.count("\ufffd") + text.count("\0") > len(text) // 100 + 4:  # a few may come out of what somebody asked
         return False
     some = re.split(r"[\r\n]+", text)[:400]
     return any(_is_log(line) for line in some if len(line) < MAX_RECORD)

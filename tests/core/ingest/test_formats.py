@@ -46,3 +46,11 @@ def test_no_other_format_but_the_general_log_takes_the_file(case: Path) -> None:
     head = input_of(case).read_bytes()[: 1 << 16]
     takers = {name for name, sniff, _ in FORMATS if sniff(head)}
     assert takers - {"engine_log"} == {case.parent.name} - {"engine_log"}
+
+
+def test_a_log_in_which_a_caller_had_a_few_zero_bytes_written_is_a_log() -> None:
+    lines = [f"INFO 11-29 12:00:{second:02} [a.py:1] asked for x" for second in range(40)]
+    takes = next(sniff for name, sniff, _ in FORMATS if name == "engine_log")
+    lines[1] += "\0\0\0"
+    assert takes("\n".join(lines).encode())
+    assert not takes("\0".join("\n".join(lines)).encode())

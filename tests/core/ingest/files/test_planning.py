@@ -139,6 +139,17 @@ def test_a_quoted_pattern_stands_for_what_fits_it(tmp_path: Path) -> None:
         plan([tmp_path / "*.nothing"])
 
 
+def test_of_a_long_path_the_end_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*["a" * 200] * 3)
+    folder.mkdir(parents=True)
+    (folder / "server.log").write_text("INFO 11-29 12:00:00 [a.py:1] started\n")
+    (tmp_path / "near.log").write_text("INFO 11-29 12:00:00 [a.py:1] started, too\n")
+    far, near = plan([tmp_path])
+    [bundle] = plan([tmp_path], together=True)
+    assert (len(far.name), far.name[0], near.name) == (300, "…", tmp_path.name)
+    assert sorted(len(file.name) for file in read_group(bundle).files) == [len("near.log"), 300]
+
+
 def test_a_name_that_looks_like_a_pattern_and_is_there_is_a_name(tmp_path: Path) -> None:
     path = write(tmp_path / "[ab].jsonl")
     write(tmp_path / "a.jsonl")

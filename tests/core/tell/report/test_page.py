@@ -5,7 +5,6 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
-from html.parser import HTMLParser
 from typing import Any, get_args
 
 import pytest
@@ -18,59 +17,10 @@ from teller_core.tell.report.colors import COLORS, OF_KIND, OF_PART, WORDS
 from teller_core.tell.report.page import report_page
 from teller_core.tell.report.top import headline
 from tests.core.model.words.making import reports
+from tests.core.tell.report.parsed import ACTIVE, Parsed
 
-VOID = {"meta", "rect", "line"}
-"""Elements without an end, and those that this page always closes at once."""
 LOADING = {"src", "href", "srcset", "data", "action", "formaction", "poster", "background", "xlink:href", "style"}
-ACTIVE = {
-    "script",
-    "iframe",
-    "object",
-    "embed",
-    "link",
-    "base",
-    "form",
-    "input",
-    "img",
-    "foreignobject",
-    "use",
-    "image",
-}
 BREAKING = "\"><script>alert(1)</script><img src=x onerror=alert(1)></style></title>'--> &lt; \x1b[31m\u202e\u200b\x00"
-
-
-class Parsed(HTMLParser):
-    """A page as elements; it fails where one is closed that was not open."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: dict[str, list[str]] = {}
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert len(dict(attrs)) == len(attrs), f"an attribute of {tag} stands twice"
-        self.seen.append((tag, dict(attrs)))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in VOID
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open[-1] == tag, f"{tag} is closed where {self.open[-1:]} is open"
-        self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        for tag in set(self.open):
-            self.texts.setdefault(tag, []).append(data)
-
-    def text(self, tag: str) -> str:
-        return " ".join(" ".join(self.texts.get(tag, [])).split())
 
 
 def of(samples: Any, **changes: Any) -> str:
