@@ -1,7 +1,8 @@
 """A part of a capture: what lies wholly inside some intervals of time, and nothing that tells of the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -98,6 +99,31 @@ def cut(capture: Capture, intervals: Sequence[Interval]) -> Capture:
         balance=Balance(),
         tier=3 if capture.tier == 4 and not _profiled(work, trees) else capture.tier,
     )
+
+
+def without_spans(capture: Capture, gone: Mapping[int, Mask]) -> Capture:
+    """``capture`` without the spans that are ``gone``: bool a row of the tree of the rank at each position. What hung below one
+    hangs below the next one above it.
+    """
+    trees: list[CutTree | None] = []
+    for at, rank in enumerate(capture.ranks):
+        kept = ~gone[at] if rank.tree is not None and at in gone else None
+        trees.append(None if rank.tree is None else cut_tree(rank.tree, rank.shift, partial(_these, kept)))
+    steps, requests = len(capture.steps.engine), len(capture.requests.number)
+    places = _Places(np.arange(steps, dtype=np.int32), np.arange(requests, dtype=np.int32), trees)
+    rows, meetings = capture.collectives, capture.meetings
+    return replace(
+        capture,
+        ranks=[_rank(rank, tree) for rank, tree in zip(capture.ranks, trees, strict=True)],
+        work=_work(capture.work, places),
+        collectives=replace(rows, row=_rows(rows.row, rows.rank, trees)),
+        meetings=replace(meetings, kept=_rows(meetings.kept, meetings.late, trees)),
+    )
+
+
+def _these(kept: Mask | None, start: Int64, stop: Int64) -> Mask:
+    """``kept``, whenever they were; all for None."""
+    return np.ones(len(start), dtype=np.bool_) if kept is None else kept
 
 
 def _profiled(work: StepWork, trees: Sequence[CutTree | None]) -> bool:

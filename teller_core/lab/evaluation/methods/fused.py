@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from teller_core.context.linking import step_linked
+from teller_core.data.report import WhyReport
 from teller_core.data.table import Int64
 from teller_core.judge.clues import MOST_KEPT
 from teller_core.judge.diagnose import judge as answer
@@ -38,6 +39,14 @@ def judge(given: Model, seen: Seen) -> Judged:
 def _answered(given: Model, seen: Seen) -> Judged:
     empty = nothing(seen.capture)
     causes, verdict, sure = [*empty.causes], [*empty.verdict], empty.sure.copy()
+    for request, report in reports(given, seen):
+        causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
+        verdict[request], sure[request] = report.verdict, report.confidence
+    return replace(empty, causes=causes, verdict=verdict, sure=sure)
+
+
+def reports(given: Model, seen: Seen) -> Iterator[tuple[int, WhyReport]]:
+    """The answer to each request that is asked about, with its position."""
     link = partial(step_linked, seen.capture)
     case = replace(seen.case, link=link, measured={LEFT: 0})
     for asked in _parts(seen.requests_asked):
@@ -46,10 +55,7 @@ def _answered(given: Model, seen: Seen) -> Judged:
         held = replace(seen.case, link=link, measured={**seen.case.measured, LEFT: 0})
         for request, opinion in zip_longest(asked.tolist(), said):
             rules = answer(case, request)
-            report = rules if opinion is None else refined(held, request, rules, opinion)
-            causes[request] = [Claim(finding.cause, finding.confidence) for finding in report.findings]
-            verdict[request], sure[request] = report.verdict, report.confidence
-    return replace(empty, causes=causes, verdict=verdict, sure=sure)
+            yield request, rules if opinion is None else refined(held, request, rules, opinion)
 
 
 def _parts(requests: Int64) -> Iterator[Int64]:
