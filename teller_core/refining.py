@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from teller_core.model.judging import Model
     from teller_core.model.loading import Loader
 
-WORDS: Literal["templates", "model"] = "templates"
-"""Whose words an answer has. The plain ones, until readers who do not know which is which prefer those of the model."""
+WORDS: Literal["templates", "plain", "model"] = "plain"
+"""Whose words such an answer has: the templates of answers by rules alone, the plain words of the grammar of claims, or what the
+model chooses of it. The plain ones say most of what is wanted, and were chosen blind (tests/bench/RESULTS.md).
+"""
 END_TO_END = "asked about the time from end to end alone"
 BUSY = "busy with another request: ask again in some seconds"
 CHANGED = "what was learned of the service has changed meanwhile: ask again"
@@ -97,13 +99,14 @@ def _asked(store: Store, report: WhyReport, model: "Model", slo_ns: int | None, 
 
 
 def _worded(report: WhyReport, model: "Model", sheets: "Sheets") -> WhyReport:
-    """``report`` in the words of whom WORDS names; the plain ones stay where not one sentence of the model's holds."""
+    """``report`` in the words of whom WORDS names; the templates' stay where not one sentence of the others holds."""
     if WORDS == "templates":
         return report
     from teller_core.model.judging import spoken
+    from teller_core.model.words.saying import said
 
-    said = spoken(model, sheets, 0, report)
-    return report.model_copy(update={"explanation": said.text or report.explanation, "unsaid": dict(said.dropped)})
+    found = said(report) if WORDS == "plain" else spoken(model, sheets, 0, report)
+    return report.model_copy(update={"explanation": found.text or report.explanation, "unsaid": dict(found.dropped)})
 
 
 def _keep(path: Path, said: WhyReport, model: str) -> None:

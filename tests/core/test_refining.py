@@ -17,8 +17,11 @@ from teller_core.judge.scene import Scene
 from teller_core.learning import forget, learn
 from teller_core.model import judging
 from teller_core.model.loading import LOADING, NOT_TRAINED, SHIPPED, Loader
+from teller_core.model.words.completeness import told
+from teller_core.model.words.saying import said
 from teller_core.pipeline import import_paths
 from teller_core.store.store import Store
+from teller_core.tell.explain import explain
 from teller_core.tell.layout import Style
 from teller_core.tell.text import page
 from tests.core.judge.test_learning import recorded
@@ -209,6 +212,13 @@ def test_of_a_capture_too_large_to_be_read_whole_the_model_sees_what_tables_say(
     assert [any(rank.tree is not None for rank in case.capture.ranks) for case in seen] == [True, False]
     rules = answers.why(store, "4", slo_ms=1.0)
     assert refining.refine(store, rules, Loader(weights, wait=True), slo_ms=1.0).judged_by == BOTH
+
+
+def test_what_was_refined_is_said_in_the_plain_words_of_the_grammar(store: Store, weights: Path) -> None:
+    for number in range(1, len(store.requests(store.resolve()).number) + 1):
+        both = refining.refine(store, answers.why(store, str(number)), Loader(weights, wait=True))
+        assert both.explanation == said(both).text != explain(both).explanation
+        assert told(both.explanation, both)["request"] and told(both.explanation, both)["what"]
 
 
 @pytest.mark.skipif(SHIPPED.is_file(), reason="a model ships")
