@@ -12,6 +12,7 @@ import venv
 import zipfile
 from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -35,6 +36,18 @@ async def talk(command, folder):
             print(json.dumps({"tools": tools, "prompts": prompts, "refused": refused.content[0].text}))
 
 asyncio.run(talk(*sys.argv[1:]))
+"""
+
+
+WEIGHTS = "teller_core/model/weights/model.safetensors"
+LARGEST = 8_000_000
+"""Bytes of weights that a wheel may carry."""
+LOAD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from teller_core.model import judging
+model = judging.load()
+print(judging.__file__.startswith(sys.argv[1]), sum(weight.numel() for weight in model.network.parameters()))
 """
 
 
@@ -68,7 +81,31 @@ def build(folder: Path) -> Path:
     check("it carries the taxonomy", "teller_core/data/taxonomy.toml" in names)
     check("it carries the vocabulary", "teller_core/context/tpe/default.tpe" in names)
     check("it carries no tests", not [name for name in names if name.startswith("tests")])
+    weigh(wheel, folder)
     return wheel
+
+
+def weigh(wheel: Path, folder: Path) -> None:
+    """The weights of the model in ``wheel``, where this checkout has some: their size, their card, and that they load by what
+    else is in it, where this environment has PyTorch.
+    """
+    archive = zipfile.ZipFile(wheel)
+    carried = WEIGHTS in archive.namelist()
+    if not (ROOT / WEIGHTS).is_file():
+        check("it carries no weights: none are made", not carried)
+        return
+    check("it carries the weights", carried)
+    size = archive.getinfo(WEIGHTS).file_size
+    check(f"of {LARGEST:,} bytes at most", size <= LARGEST, f"{size:,}")
+    check("with their card", WEIGHTS.replace("model.safetensors", "MODEL.md") in archive.namelist())
+    if not all(find_spec(name) for name in ("torch", "transformers", "safetensors")):
+        check("whether they load is not seen: this environment is without the extra", True)
+        return
+    unpacked = (folder / "unpacked").resolve()
+    archive.extractall(unpacked)
+    done = run([sys.executable, "-c", LOAD, unpacked], folder)
+    whole, _, many = done.stdout.strip().partition(" ")
+    check("they load, by what is in the wheel", done.returncode == 0 and whole == "True", many or done.stderr[-800:])
 
 
 def install(wheel: Path, folder: Path) -> Path:
