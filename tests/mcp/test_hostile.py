@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from mcp import Client
@@ -17,9 +17,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 
 from teller_core.cli import main
+from teller_core.data.report_search import SearchKind
 from teller_core.store.store import Store
 from teller_core.tell import chrome
 from teller_core.tell.report import drawn
+from teller_core.tell.visible import visible
 from teller_mcp.answers import is_plain
 from teller_mcp.gate import Gate
 from teller_mcp.prompt_files import load_prompts, prompt_folder
@@ -49,6 +51,8 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     + [{"target": f"step {n}", "detail": "full"} for n in range(1, 20, 3)]
     + [{"target": "0:10"}],
     "explain_operator": [{"name": name, "detail": "full"} for name in ("nccl:all_reduce", "cudaLaunchKernel")],
+    "search": [{"text": MARK, "kind": kind, "limit": 100, "detail": "full"} for kind in get_args(SearchKind)]
+    + [{"text": "ignore previous", "capture": "all"}],
     "compare": [{"before": 1, "after": 4, "detail": "full"}, {"before": "FIRST", "after": "SECOND", "detail": "full"}],
     "capture_trace": [{}],
     "job": [{}],
@@ -75,6 +79,7 @@ MAY_HOLD: dict[str, set[str]] = {
         "places.slowest.text",
         "shapes.inputs",
     },
+    "search": {"rows[untrusted_text]", "rows[where]"},
     "compare": {"differences.what"},
     "capture_trace": set(),
     "job": set(),
@@ -88,6 +93,7 @@ SEEN = {
     ("explain_operator", "name"),
     ("explain_operator", "launches"),
     ("explain_operator", "launched_by"),
+    ("search", "rows[untrusted_text]"),
 }
 """Where it must come out, so that the corpus does not go blind."""
 
@@ -133,12 +139,14 @@ def text_of(result: CallToolResult) -> str:
     return block.text
 
 
-def check(tool: str, answer: dict[str, Any]) -> set[tuple[str, str]]:
-    """Fail where text of a trace is not cleaned, not cut, or where it may not stand; the fields in which it stands."""
+def check(tool: str, answer: dict[str, Any], said: str = "") -> set[tuple[str, str]]:
+    """Fail where text of a trace is not cleaned, not cut, or where it may not stand; the fields in which it stands. What the
+    caller ``said`` itself may be suggested to it again.
+    """
     seen: set[tuple[str, str]] = set()
     for field, text in texts_of(answer):
         assert text.isprintable(), f"{tool}: {field} holds what does not show"
-        if MARK not in text:
+        if MARK not in text or (field.startswith("next.arguments.") and text == visible(said)):
             continue
         seen.add((tool, field))
         assert len(text) <= LONGEST, f"{tool}: {field} has {len(text)} characters"
@@ -177,7 +185,7 @@ async def test_text_of_traces_is_cleaned_cut_and_only_where_it_may_stand(world: 
                 else:
                     answered += 1
                     assert result.structured_content is not None
-                    seen |= check(tool, result.structured_content)
+                    seen |= check(tool, result.structured_content, given.get("text", ""))
                     lines = result.structured_content.get("lines", []) if tool == "get_causal_slice" else []
                     names |= {line["text"] for line in lines if MARK in line["text"]}
             assert answered, f"{tool}: no call of it has an answer"
@@ -203,7 +211,7 @@ async def test_no_refusal_says_again_what_it_was_given(world: World) -> None:
                         check_refusal(text_of(result))
                     else:
                         assert result.structured_content is not None
-                        check(tool.name, result.structured_content)
+                        check(tool.name, result.structured_content, text)
         for text in SAID:
             check_refusal(text_of(await client.call_tool(text, {})))
 
@@ -294,6 +302,7 @@ PAGES = [
     ["compare", "1", "4"],
     ["what-if", "4", "step 17=10ms"],
     ["learn", "--list"],
+    ["search", MARK],
 ]
 
 
