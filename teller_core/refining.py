@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORDS: Literal["templates", "plain", "model"] = "plain"
 """Whose words such an answer has: the templates of answers by rules alone, the plain words of the grammar of claims, or what the
-model chooses of it. The plain ones say most of what is wanted, and were chosen blind (tests/bench/RESULTS.md).
+model chooses of it. The plain ones say most of what is wanted, and one reader preferred them (tests/bench/RESULTS.md).
 """
 END_TO_END = "asked about the time from end to end alone"
 BUSY = "busy with another request: ask again in some seconds"
