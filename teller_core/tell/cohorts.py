@@ -115,8 +115,8 @@ def _sentence(claimed: Sequence[_Found], found: Sequence[_Found]) -> str:
 def _words(one: _Found) -> str:
     if one.feature.unit == SHARE:
         return f"{one.feature.what} ({100 * one.slow:.0f} % of them against {100 * one.fast:.0f} %)"
-    unit = " ms" if one.feature.unit == "ms" else ""
-    return f"{one.feature.what} (median {one.slow:.4g}{unit} against {one.fast:.4g}{unit})"
+    after = " ms" if one.feature.unit == "ms" else ""
+    return f"{one.feature.what} (median {one.slow:.4g}{after} against {one.fast:.4g}{after})"
 
 
 def _rounded(value: float) -> float:
