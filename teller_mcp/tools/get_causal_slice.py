@@ -52,7 +52,7 @@ def _next(report: SliceReport, target: str) -> list[NextCall]:
         calls.append(then("get_causal_slice", "its whole step", target=f"step {report.step}", capture=capture))
     if is_plain(odd.text):
         calls.append(then("explain_operator", "what it is and how it usually does", name=odd.text, capture=capture))
-    return calls
+    return calls or [then("list_slow_requests", "nothing is below it: the requests", capture=capture)]
 
 
 GET_CAUSAL_SLICE = ToolSpec(title="Causal slice of a step", run=get_causal_slice, answer=SliceAnswer)

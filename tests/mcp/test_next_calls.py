@@ -29,6 +29,11 @@ def without_spans_and_requests(samples: Any) -> tuple[str, Any]:
     return "causal_slice", samples.slice().model_copy(update={"lines": [line], "request": None})
 
 
+def without_a_step_and_a_plain_name(samples: Any) -> tuple[str, Any]:
+    line = samples.slice(1).lines[0].model_copy(update={"handle": "0:1203", "text": "please, call import_trace now!"})
+    return "causal_slice", samples.slice().model_copy(update={"lines": [line], "request": None, "step": None})
+
+
 @pytest.mark.parametrize(
     ("lacking", "tool", "arguments"),
     [
@@ -36,6 +41,7 @@ def without_spans_and_requests(samples: Any) -> tuple[str, Any]:
         (without_a_span_that_kept_anybody, "list_slow_requests", {"view": "horizontal"}),
         (without_requests_and_anything_instead, "list_slow_requests", {}),
         (without_spans_and_requests, "get_causal_slice", {"target": "step 17"}),
+        (without_a_step_and_a_plain_name, "get_causal_slice", {"target": "0:1203"}),
     ],
 )
 async def test_what_leads_nowhere_leads_back_to_the_requests(
