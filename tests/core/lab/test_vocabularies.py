@@ -11,7 +11,7 @@ from teller_core.context.tpe.reference import train as train_reference
 from teller_core.context.tpe.train import samples
 from teller_core.data.sheets import Kind
 from teller_core.lab import vocabularies
-from teller_core.lab.teaching import draw
+from teller_core.lab.teaching import draw, place_of
 from teller_core.lab.vocabularies import codings, some_steps, write_codings
 from tests.core.judge.service import Work, service
 from tests.core.lab.evaluation.made import profiled
@@ -52,7 +52,7 @@ def test_sheets_are_of_the_coding_they_are_written_in_and_without_the_guard_more
     found = dict(codings(some_steps(one.seen.capture), (128,), lambda _: None))
     pieces: dict[str, int] = {}
     for name, coding in found.items():
-        sheets, truth = draw(cut_of(one), one, 40, np.random.default_rng(1), coding)
+        sheets, truth = draw(place_of(cut_of(one)), one, 40, np.random.default_rng(1), coding)
         assert sheets.vocabulary == coding.hash and (sheets.kind == Kind.STEP).all()
         sheets.check()
         assert truth["guilty"].any() or name != "128 symbols"
