@@ -202,7 +202,7 @@ async def _call(client: "Client", talk: Talk | None, tool: str, **arguments: Any
 
 _ADDED: Mapping[str, Sequence[str]] = {
     "import_trace": ("next", "left_out"),
-    "list_slow_requests": ("next", "left_out", "captures"),
+    "list_slow_requests": ("next", "left_out", "captures", "fleet"),
     "run_rca": ("next", "left_out", "what_if"),
     "get_causal_slice": ("next", "left_out"),
     "compare": ("next", "left_out"),

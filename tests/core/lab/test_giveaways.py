@@ -31,6 +31,10 @@ def test_a_word_is_found_in_text_in_packed_text_and_in_a_files_name(bundle: Path
 
 
 def test_a_word_is_found_in_a_command_line() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()", "slow_tokenizer"], stdin=subprocess.PIPE) as process:
+    program = [sys.executable, "-c", "print(flush=True); input()", "slow_tokenizer"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert (
+            process.stdout is not None and process.stdout.readline()
+        )  # a program that only begins has no command line yet
         assert in_processes(process.pid) == [f"{process.pid}: slow_tokenizer"]
         process.communicate(b"\n")
