@@ -159,7 +159,7 @@ async def _questions(client: "Client", talk: Talk) -> tuple[int, WhyReport]:
     capture = read.captures[0].id[:12]
     table = SlowReport.model_validate(await _call(client, talk, "list_slow_requests", capture=capture, limit=40))
     talk.tell(_what_was_read(read), table.note)
-    talk.show(table.model_copy(update={"rows": table.rows[:5], "note": "", "next_cursor": None}), 12)
+    talk.show(table.model_copy(update={"rows": table.rows[:5], "note": "", "next_cursor": None, "contrast": None}), 12)
     slow, peer = _choose(table)
 
     talk.ask(f"Why was request {slow} slow?")

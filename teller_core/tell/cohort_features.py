@@ -101,7 +101,7 @@ def _spent(known: Known) -> Iterator[Feature]:
         if phase != "queue" and len(ns):
             column = np.full(size, np.nan)
             column[known.outcomes.request - 1] = _ms(ns)
-            yield Feature(f"time in {phase}", "ms", column)
+            yield Feature(f"time in {phase.replace('_', ' ')}", "ms", column)
 
 
 def _named(known: Known) -> Iterator[Feature]:
